@@ -1,0 +1,159 @@
+"""In-place variants of ops, and how a write enters the graph (floor 2).
+
+Writing to a tensor that is no view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
+the base as it was, with the view's region replaced. Other views of that base notice by the version (see `view.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.graph import Edge
+from tinytorch.autograd.mode import local
+from tinytorch.autograd.op import Op, op, promoted, translated
+from tinytorch.autograd.view import View, check_write, move_retained, refresh
+
+
+def in_place(caller: Any, name: str | None = None) -> Any:
+    """Return the in-place variant of an op: it writes its result into its first argument and returns that.
+
+    Args:
+        caller: the op as `op` or `pointwise` made it.
+        name: the public name, by default the op's with an underscore.
+    """
+    made: Op = caller.op
+    # Formulas may need what the first argument held: then a copy of it is saved.
+    first = made.arguments[made.inputs[0]]
+    needs_before = any(first in names for names in made.wants.values())
+    plain_ufunc = isinstance(made.kernel, np.ufunc)
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{made.name}_(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        values = made.bind((x, *args), kwargs)
+        edges = made.edges_of(made.tensors_of(values)) if local.state.grad else None
+        check_write(x, edges is not None)
+        target = x._array
+        residuals: tuple[Any, ...] = ()
+        before = None
+        try:
+            if made.broadcasts and made.positional == 2:
+                a, b = promoted(made, x, values[1])
+                if edges is None and plain_ufunc and a is target and _fits(b, target):
+                    made.kernel(a, b, out=target)  # the short way: nothing is recorded, nothing converted
+                    x._bump()
+                    return x
+                result = made.kernel(a, b)
+            elif made.floating and target.dtype.kind != "f":
+                result = made.kernel(target.astype(dtypes.get_default_dtype().numpy))
+            else:
+                result = made.run(values)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        if made.residuals:
+            result, *rest = result
+            residuals = tuple(rest)
+        check_result(result, target)
+        if edges is not None and needs_before:
+            before = target.copy()
+        np.copyto(target, result, casting="unsafe")
+        x._bump()
+        if edges is not None:
+            node = made.record(edges, values, (target,), x._cell, residuals, written_to=x, before=before)
+            if any(edge is not None for edge in node.edges):
+                written(x, (node, 0))
+        return x
+
+    call.__name__ = call.__qualname__ = name or f"{made.name}_"
+    call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
+    return call
+
+
+def _fits(operand: Any, target: Any) -> bool:
+    """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
+    if not isinstance(operand, np.ndarray):
+        return target.dtype.kind == "f"
+    return operand.dtype == target.dtype and target.dtype.kind == "f" and (
+        operand.shape == target.shape or operand.ndim == 0
+    )
+
+
+def check_result(result: Any, target: Any) -> None:
+    """Raise PyTorch's error unless `result` can be written into `target`."""
+    if result.shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
+    have, want = dtypes.from_numpy_dtype(result.dtype), dtypes.from_numpy_dtype(target.dtype)
+    if have.category > want.category:
+        raise RuntimeError(
+            f"result type {have.tensor_name} can't be cast to the desired output type {want.tensor_name}"
+        )
+
+
+def written(x: Tensor, edge: Edge) -> None:
+    """Enter a write in the graph: what `x` holds from now on was made by `edge`."""
+    view = x._view
+    if view is None:
+        old = x._edge
+        x._edge, x._requires_grad = edge, True
+        move_retained(x, old)
+        return
+    base = view.base
+    values = (base, x, view, base._array.strides)
+    made: Op = copy_slices.op
+    node = made.record([base._edge, edge], values, (base._array,), base._cell)
+    old = base._edge
+    base._edge, base._requires_grad = (node, 0), True
+    move_retained(base, old)
+    refresh(x)
+
+
+# The region of a view, in tensors that are laid out as its base: a family closed under differentiation.
+
+
+def laid_out(array: Any, strides: tuple[int, ...]) -> Any:
+    """Return a copy of `array` whose axes lie in memory in the order of `strides`."""
+    order = sorted(range(array.ndim), key=lambda axis: -strides[axis])
+    copy = np.empty_like(array, shape=tuple([array.shape[axis] for axis in order]), order="C")
+    copy = copy.transpose([order.index(axis) for axis in range(array.ndim)])
+    copy[...] = array
+    return copy
+
+
+@op(
+    x=lambda g, view, strides: erase(g, view, strides),
+    y=lambda g, view, strides: extract(g, view, strides),
+)
+def copy_slices(x: Any, y: Any, view: View, strides: tuple[int, ...]) -> Any:
+    """Return the base `x` with the region of `view` replaced by `y` (for the record alone: x holds it already)."""
+    raise NotImplementedError("CopySlices stands for a write that has happened")
+
+
+copy_slices.op.node_class.__name__ = "CopySlices"
+
+
+@op(x=lambda g, view, strides: erase(g, view, strides))
+def erase(x: Any, view: View, strides: tuple[int, ...]) -> Any:
+    """Return `x` with zeros in the region of `view`."""
+    out = laid_out(x, strides)
+    view.of(out)[...] = 0
+    return out
+
+
+@op(x=lambda g, view, strides, x_shape: embed(g, view, strides, x_shape))
+def extract(x: Any, view: View, strides: tuple[int, ...]) -> Any:
+    """Return a copy of the region of `view` in `x`."""
+    return view.of(laid_out(x, strides)).copy()
+
+
+@op(x=lambda g, view, strides: extract(g, view, strides))
+def embed(x: Any, view: View, strides: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Return zeros of the base's `shape` with `x` in the region of `view`."""
+    out = laid_out(np.zeros_like(x, shape=shape), strides)
+    view.of(out)[...] = x
+    return out

@@ -1,0 +1,819 @@
+"""How an op is declared, called and recorded (floor 2): `@op`, `pointwise`, `Op`.
+
+An op is a NumPy function (its kernel) plus, by argument name, the formula of its gradient. A formula's parameter
+names say what it needs: `g`, the gradient of the output, comes first; then any argument of the op, `out`,
+`<input>_shape`, a residual by its name. Exactly what the *needed* formulas name is saved, worked out once per set of
+inputs that need a gradient (a `Plan`).
+
+    exp = pointwise("exp", np.exp, x=lambda g, out: g * out, floating=True)
+
+    @op(x=lambda g, x_shape, dim, keepdim: ...)
+    def sum(x, dim=None, keepdim=False, *, dtype=None): ...
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.graph import Edge, Node, leaf_edge, numbers
+from tinytorch.autograd.mode import local
+from tinytorch.autograd.view import View, refresh
+
+Formula = Callable[..., Any]
+
+# What is saved for a formula's parameter, and how it is unpacked.
+INPUT, OUTPUT, PLAIN, RESIDUAL = range(4)
+
+# The sources that the hot callers compare by identity; `Op._source` hands out these very objects.
+_X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
+_BOTH = [_Y, _X]  # what a product saves
+
+_MISSING: Any = object()
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_new = object.__new__
+
+
+class Plan:
+    """What to save for one set of inputs that need gradients, and the formulas that use it.
+
+    Attributes:
+        sources: per saved value (kind, position): which input, argument, output or residual it is.
+        rules: (input's position, formula, indices into the saved values of its arguments after `g`).
+        holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
+    """
+
+    __slots__ = ("holds_tensors", "index", "rules", "sources")
+
+    def __init__(self) -> None:
+        self.sources: list[tuple[int, Any]] = []
+        self.index: dict[tuple[int, Any], int] = {}
+        self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
+        self.holds_tensors = False
+
+    def save(self, source: tuple[int, Any]) -> int:
+        """Return the index under which `source` is saved, entering it when new."""
+        if source not in self.index:
+            self.index[source] = len(self.sources)
+            self.sources.append(source)
+            self.holds_tensors |= source[0] != PLAIN
+        return self.index[source]
+
+
+class OpNode(Node):
+    """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
+
+    __slots__ = ()
+
+    def release(self) -> None:
+        """Free what was saved: a later backward through this node is an error."""
+        if self.plan.holds_tensors:
+            self.saved = None
+
+    def accepts(self, shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+        """Return whether broadcasting `expected` can have given `shape`."""
+        return self.op.broadcasts and len(expected) <= len(shape) and all(
+            want in (1, have) for want, have in zip(reversed(expected), reversed(shape), strict=False)
+        )
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the inputs by the op's formulas."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they "
+                "have already been freed). Saved intermediate values of the graph are freed when you call "
+                ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+                "graph a second time or if you need to access saved tensors after calling backward."
+            )
+        if self.outputs == 1 and self.op.outputs != 1:
+            g = (g,)  # an op of any number of outputs gets a tuple also for one
+        plan = self.plan
+        values = []
+        for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
+            if source[0] == PLAIN:
+                values.append(item)
+            elif create_graph or source[0] != INPUT or item[0]._cell[0] != item[1]:
+                values.append(self._unpack(source, item, create_graph))
+            else:  # the usual case, in line
+                values.append(item[0])
+        edges = self.edges
+        if self.op.joint is not None:
+            needs = tuple(
+                edge is not None and (needed is None or edge[0] in needed) for edge in edges
+            )
+            _, formula, indices = plan.rules[0]
+            return formula(g, needs, *[values[k] for k in indices])
+        grads: list[Any] = [None] * len(edges)
+        for i, formula, indices in plan.rules:
+            if needed is None or edges[i][0] in needed:  # type: ignore[index]
+                if len(indices) == 1:  # the usual numbers of arguments, without building a list
+                    grads[i] = formula(g, values[indices[0]])
+                elif not indices:
+                    grads[i] = formula(g)
+                else:
+                    grads[i] = formula(g, *[values[k] for k in indices])
+        return grads
+
+    def _unpack(self, source: tuple[int, Any], item: Any, create_graph: bool) -> Any:
+        """Return a saved tensor, having checked that nobody wrote to its memory since."""
+        kind, position = source
+        if kind == INPUT:
+            tensor, version = item
+            if tensor._cell[0] != version:
+                raise modified(self, tensor._array, self._producer(position), tensor._cell[0], version)
+            if create_graph:
+                edge = self.edges[self.op.inputs.index(position)]
+                # The input as it was when recorded: by now it may be detached, or the result of something later.
+                if tensor._edge is not edge and (edge is None or edge[0].number > 0):
+                    again: Tensor = wrap(tensor._array)
+                    again._cell = tensor._cell
+                    again._edge, again._requires_grad = edge, edge is not None
+                    return again
+            return tensor
+        array, cell, version = item
+        if cell is not None and cell[0] != version:
+            raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
+        if kind == RESIDUAL:
+            if create_graph and array.dtype.kind == "f":
+                return None  # a cache: under create_graph the formula computes it from the inputs, differentiably
+            return wrap(array)
+        tensor = wrap(array)
+        if cell is not None:
+            tensor._cell = cell
+        if create_graph:
+            tensor._edge, tensor._requires_grad = (self, position), True
+        return tensor
+
+    def _producer(self, position: Any) -> str:
+        edge = self.edges[self.op.inputs.index(position)]
+        if edge is None:
+            return "a tensor that does not require grad"
+        return f"output {edge[1]} of {edge[0].name()}"
+
+
+def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:
+    """Return PyTorch's error for a saved tensor that was written to before backward."""
+    kind = dtypes.from_numpy_dtype(array.dtype).tensor_name
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{kind}Tensor {list(array.shape)}], which is {producer}, is at version {found}; expected version "
+        f"{expected} instead. It was saved for {node.name()}. Hint: make the write out of place (x = x + 1 for "
+        "x += 1), or enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+class Op:
+    """A kernel, its formulas, and what is known about calling it.
+
+    Attributes:
+        name: the public name ("sum"); `node_class.__name__` is PyTorch's ("SumBackward0").
+        kernel: the function of arrays.
+        inputs: positions of the tensor arguments in the signature; `many`: the one that is a sequence of tensors.
+        formulas: per differentiable input its formula; or `joint`, one for all.
+        broadcasts: gradients are summed to the shape of their input.
+        view: the output shares the first input's memory.
+        floating: integers become the default floating type first.
+    """
+
+    caller: Any  # the public function
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        formulas: dict[str, Formula | None],
+        *,
+        arguments: tuple[str, ...],
+        tails: dict[int, tuple[Any, ...]],
+        positional: int,
+        name: str,
+        node_name: str,
+        many: str | None = None,
+        joint: Formula | None = None,
+        joint_inputs: tuple[str, ...] = (),
+        outputs: int = 1,
+        nondiff: tuple[int, ...] = (),
+        residuals: tuple[str, ...] = (),
+        view: bool = False,
+        broadcasts: bool = False,
+        floating: bool = False,
+        result: Callable[..., Any] | None = None,
+    ) -> None:
+        self.kernel, self.formulas, self.name = kernel, formulas, name
+        self.arguments, self.tails, self.positional = arguments, tails, positional
+        self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
+        self.residuals, self.view, self.broadcasts, self.floating = residuals, view, broadcasts, floating
+        self.result = result
+        tensors = (*joint_inputs, *formulas)
+        self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
+        self.position = {argument: i for i, argument in enumerate(arguments)}
+        for unknown in [each for each in tensors if each not in self.position]:
+            raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
+        self.plans: dict[Any, Plan] = {}
+        #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
+        self.wants = {
+            key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None
+        }
+        if joint is not None:
+            self.wants["joint"] = _parameter_names(joint)[2:]
+        body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
+        self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
+
+    # Calling ---------------------------------------------------------------------------------------------------------
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the signature's order, defaults filled in.
+
+        PyTorch's `input`, `other`, and NumPy's `axis`, `keepdims` are understood for `x`, `y`, `dim`, `keepdim`.
+        """
+        count = len(args)
+        if not kwargs:
+            tail = self.tails.get(count)
+            if tail is None:
+                raise self._wrong_count(count)
+            return args + tail
+        if count > self.positional:
+            raise self._wrong_count(count)
+        values = [*args, *self.tails[-1][count:]]
+        for key, value in kwargs.items():
+            position = self.position.get(key)
+            if position is None:
+                position = self.position.get(_ALIASES.get(key, ""))
+                if position is None and key == "input":
+                    position = 0
+                if position is None:
+                    raise TypeError(f"{self.name}() got an unexpected keyword argument '{key}'")
+            if position < count:
+                raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
+            values[position] = value
+        for argument, value in zip(self.arguments, values, strict=True):
+            if value is _MISSING:
+                raise TypeError(f"{self.name}() missing 1 required positional arguments: \"{argument}\"")
+        return tuple(values)
+
+    def _wrong_count(self, count: int) -> TypeError:
+        required = min((n for n in self.tails if n >= 0), default=0)
+        if count < required:
+            return TypeError(
+                f"{self.name}() missing {required - count} required positional arguments: "
+                + ", ".join(f'"{argument}"' for argument in self.arguments[count:required])
+            )
+        return TypeError(f"{self.name}() takes {self.positional} positional arguments but {count} were given")
+
+    def run(self, values: tuple[Any, ...]) -> Any:
+        """Return what the kernel makes of the arguments, tensors among them unwrapped."""
+        arrays = list(values)
+        for i in self.inputs:
+            value = arrays[i]
+            if isinstance(value, Tensor):
+                arrays[i] = value._array
+            elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
+                arrays[i] = [self._array_of(each, i, k) for k, each in enumerate(value)]
+            elif value is not None and not isinstance(value, _NUMBERS):
+                self._array_of(value, i)
+        return self.compute(arrays)
+
+    def compute(self, arrays: list[Any]) -> Any:
+        """Call the kernel with plain arrays."""
+        if self.positional == len(arrays):
+            return self.kernel(*arrays)
+        return self.kernel(
+            *arrays[: self.positional], **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
+        )
+
+    def _array_of(self, value: Any, i: int, k: int | None = None) -> Any:
+        if isinstance(value, Tensor):
+            return value._array
+        where = f"argument '{_PUBLIC.get(self.arguments[i], self.arguments[i])}' (position {i + 1})"
+        if k is not None:
+            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+        raise TypeError(f"{self.name}(): {where} must be Tensor, not {type(value).__name__}")
+
+    def tensors_of(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what was given for the inputs, a sequence of tensors flattened."""
+        if self.many is not None:
+            return tuple(values[self.inputs[0]])
+        return tuple([values[i] for i in self.inputs])
+
+    # Recording -------------------------------------------------------------------------------------------------------
+
+    def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
+        """Return the inputs' edges, None where no gradient flows; None when nothing is to be recorded."""
+        found = False
+        edges: list[Edge | None] = []
+        for tensor in tensors:
+            edge = None
+            if isinstance(tensor, Tensor):
+                if tensor._view is not None:
+                    refresh(tensor)
+                if tensor._requires_grad:
+                    edge = tensor._edge or leaf_edge(tensor)
+                    found = True
+            edges.append(edge)
+        return edges if found else None
+
+    def record(
+        self, edges: list[Edge | None], values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
+        residuals: tuple[Any, ...] = (), written_to: Tensor | None = None, before: Any = None,
+    ) -> OpNode:
+        """Return the node of a call with its saved values.
+
+        Args:
+            edges: the inputs' edges.
+            values: the arguments.
+            outs: the arrays that came out; `cell` the version cell of the first.
+            residuals: what the kernel keeps for the formulas.
+            written_to: the first input, when the op wrote to it in place; `before` is a copy of what it held.
+        """
+        if self.many is None:
+            edges = [
+                edge if self._differentiable(i) else None for i, edge in zip(self.inputs, edges, strict=True)
+            ]
+        key = (
+            tuple([edge is not None for edge in edges]),
+            tuple([isinstance(values[i], Tensor) for i in self.inputs]),
+        )
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._plan(*key)
+        node: OpNode = _new(self.node_class)
+        node.edges = tuple(edges)
+        node.plan = plan
+        node.hooks = None
+        node.number = next(numbers)
+        if not self.outputs:
+            node.outputs = len(outs)
+        if node.outputs == 1:
+            node.shape, node.dtype = outs[0].shape, outs[0].dtype
+        else:
+            node.shape = tuple([out.shape for out in outs])
+            node.dtype = tuple([out.dtype for out in outs])
+        node.saved = [self.saved(source, values, outs, cell, residuals) for source in plan.sources]
+        if written_to is not None:
+            # What the input held before the write: a copy, since its memory holds the output now.
+            for k, (kind, position) in enumerate(plan.sources):
+                if kind == INPUT and values[position] is written_to:
+                    held = wrap(before)
+                    held._edge, held._requires_grad = edges[0], edges[0] is not None
+                    node.saved[k] = (held, 0)
+        return node
+
+    def saved(
+        self, source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
+        residuals: tuple[Any, ...] = (),
+    ) -> Any:  # fmt: skip
+        """Return what is kept of one source; `OpNode.backward` unpacks it."""
+        kind, position = source
+        if kind == PLAIN:
+            return position(values) if callable(position) else values[position]
+        if kind == INPUT:
+            tensor = values[position]
+            if tensor._cell is None:
+                raise RuntimeError(
+                    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+                    "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+                    "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                    "`torch.inference_mode()`."
+                )
+            return (tensor, tensor._cell[0])
+        if kind == OUTPUT:
+            # A later output is new memory that only its own tensor shares: its version is not watched here.
+            watched = cell if position == 0 else None
+            return (outs[position], watched, 0 if watched is None else watched[0])
+        return (residuals[position], None, 0)
+
+    def _differentiable(self, i: int) -> bool:
+        return self.joint is not None or self.formulas.get(self.arguments[i]) is not None
+
+    def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
+        """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
+        plan = Plan()
+        is_tensor = dict(zip(self.inputs, given, strict=True))
+        if self.joint is not None:
+            sources = [self._source(name, is_tensor) for name in self.wants["joint"]]
+            plan.rules.append((0, self.joint, tuple([plan.save(source) for source in sources])))
+            return plan
+        if self.many is not None:
+            formula = self.formulas[self.many]
+            assert formula is not None
+            names = self.wants[self.many]
+            plan.rules.append((0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+            return plan
+        for k, i in enumerate(self.inputs):
+            formula = self.formulas[self.arguments[i]]
+            if needs[k] and formula is not None:
+                names = self.wants[self.arguments[i]]
+                plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+        return plan
+
+    def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
+        """Return what a formula's parameter stands for."""
+        if name in self.position:
+            i = self.position[name]
+            if name == self.many:
+                raise TypeError(f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes")
+            if not is_tensor.get(i):
+                return (PLAIN, i)
+            return _X if i == 0 else _Y if i == 1 else (INPUT, i)
+        if name == "out":
+            return _OUT
+        if name in self.residuals:
+            return (RESIDUAL, self.residuals.index(name))
+        base, _, what = name.rpartition("_")
+        if base in self.position and what in ("shape", "shapes", "dtype"):
+            return (PLAIN, _property_of(self.position[base], what))
+        if name.startswith("out") and name[3:].isdecimal():
+            return (OUTPUT, int(name[3:]))
+        raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
+
+
+_ALIASES = {"other": "y", "axis": "dim", "keepdims": "keepdim", "self": "x", "input": "x", "exponent": "y", "mat2": "y",
+            "vec": "y", "tensor": "x", "tensors": "xs", "vec2": "y"}
+_PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+_NUMBERS = (int, float, bool, np.number, np.bool_)
+
+
+@functools.cache
+def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
+    """Return the function that takes a shape or dtype out of the arguments (cached, so that plans share it)."""
+    if what == "shape":
+        return lambda values: values[position]._array.shape if isinstance(values[position], Tensor) else ()
+    if what == "dtype":
+        return lambda values: values[position]._array.dtype
+    return lambda values: [tensor._array.shape for tensor in values[position]]
+
+
+def _parameter_names(function: Any) -> tuple[str, ...]:
+    code = function.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
+
+
+def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]], int]:
+    """Return a kernel's argument names, how many are positional, and the defaults that follow n given ones.
+
+    (Read from the code object: `inspect` is slow to import and slower to call.)
+    """
+    code = kernel.__code__
+    names = _parameter_names(kernel)
+    positional = code.co_argcount
+    defaults = kernel.__defaults__ or ()
+    required = positional - len(defaults)
+    keyword_only = tuple((kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:])
+    filled = (_MISSING,) * required + defaults + keyword_only
+    tails = {n: filled[n:] for n in range(required, positional + 1)}
+    tails[-1] = filled  # the template that keyword arguments are entered in
+    return names, tails, positional
+
+
+def as_array(result: Any) -> Any:
+    """Return a kernel's result as an array: ufuncs on 0-d arrays return scalars."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+# Declaring -------------------------------------------------------------------------------------------------------------
+
+
+def op(
+    *,
+    name: str | None = None,
+    many: str | None = None,
+    joint: Formula | None = None,
+    inputs: tuple[str, ...] = (),
+    outputs: int = 1,
+    nondiff: tuple[int, ...] = (),
+    residuals: tuple[str, ...] = (),
+    view: bool = False,
+    broadcasts: bool = False,
+    result: Callable[..., Any] | None = None,
+    **formulas: Formula | None,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
+
+    Args:
+        name: the node's class name without "Backward0"; by default the function's name in capitals as PyTorch's.
+        many: the name of the argument that is a sequence of tensors; its formula returns one gradient for each.
+        joint: one rule for all `inputs`: `rule(g, needs, ...)` returns a tuple; `needs` says which are wanted.
+        inputs: the tensor arguments of `joint`.
+        outputs: how many tensors come out, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
+            None for those unused.
+        nondiff: which of the outputs are not differentiable (indices).
+        residuals: names of what the kernel returns after its outputs for the formulas alone. Floating-point ones
+            are a cache: under create_graph a formula gets None for them and computes them from the inputs.
+        view: the output shares the memory of the first argument.
+        broadcasts: inputs broadcast, so gradients are summed to their shapes.
+        result: makes the returned value of the outputs (a named tuple's class).
+        **formulas: per tensor argument the formula of its gradient, or None where it has none.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Any:
+        arguments, tails, positional = _signature(kernel)
+        made = Op(
+            kernel, formulas, arguments=arguments, tails=tails, positional=positional, name=kernel.__name__,
+            node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
+            nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result,
+        )  # fmt: skip
+        return _public(made, functools.wraps(kernel)(_caller(made)))
+
+    return declare
+
+
+def pointwise(
+    name: str, kernel: Callable[..., Any], *, floating: bool = False, doc: str | None = None,
+    node_name: str | None = None, **formulas: Formula | None,
+) -> Any:
+    """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
+
+    Args:
+        name: the public name.
+        kernel: the ufunc.
+        floating: integers become the default floating type first.
+        doc: the public docstring.
+        node_name: PyTorch's name of the node, if it is not the public name in capitals.
+        **formulas: per argument, in order, the formula of its gradient, or None.
+    """
+    arguments = tuple(formulas)
+    count = len(arguments)
+    made = Op(
+        kernel, formulas, arguments=arguments, tails={count: (), -1: (_MISSING,) * count}, positional=count,
+        name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
+    )  # fmt: skip
+    caller = _public(made, _unary(made) if count == 1 else _binary(made))
+    caller.__name__ = caller.__qualname__ = name
+    caller.__doc__ = doc
+    return caller
+
+
+def _public(made: Op, caller: Any) -> Any:
+    caller.op = made
+    made.caller = caller
+    return caller
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.strip("_").split("_"))
+
+
+# Calling: the general caller, and the two hot ones ---------------------------------------------------------------------
+
+
+def _caller(made: Op) -> Callable[..., Any]:
+    """Return the function of Tensors that binds, computes, wraps and records."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = made.bind(args, kwargs)
+        try:
+            result = made.run(values)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        several = made.outputs != 1
+        results = [as_array(each) for each in result] if several or made.residuals else [as_array(result)]
+        count = len(results) - len(made.residuals)
+        residuals = tuple(results[count:])
+        tensors = [wrap(array) for array in results[:count]]
+        state = local.state
+        source = values[made.inputs[0]] if made.view else None
+        if source is not None:
+            for k, each in enumerate(tensors):
+                View.attach(each, source, made, values, state, k if several else None)
+        if state.grad:
+            edges = made.edges_of(made.tensors_of(values))
+            if edges is not None:
+                attach(made, edges, values, tensors, residuals)
+        if made.result is not None:
+            return made.result(*tensors)
+        return tuple(tensors) if several else tensors[0]
+
+    return call
+
+
+def attach(
+    made: Op, edges: list[Edge | None], values: tuple[Any, ...], tensors: list[Tensor], residuals: tuple[Any, ...]
+) -> None:
+    """Record a call and make its results non-leaf tensors."""
+    if made.many is None and not any(
+        edge is not None and made._differentiable(i) for i, edge in zip(made.inputs, edges, strict=True)
+    ):
+        return
+    kinds = [each._array.dtype.kind == "f" and k not in made.nondiff for k, each in enumerate(tensors)]
+    if not any(kinds):
+        return
+    node = made.record(edges, values, tuple([each._array for each in tensors]), tensors[0]._cell, residuals)
+    for number, (each, differentiable) in enumerate(zip(tensors, kinds, strict=True)):
+        if differentiable:
+            each._edge, each._requires_grad = (node, number), True
+
+
+def _unary(made: Op) -> Callable[[Any], Any]:
+    kernel, floating, node_class = made.kernel, made.floating, made.node_class
+    plan = made._plan((True,), (True,)) if made.wants else None
+    saves_x = plan is not None and any(kind == INPUT for kind, _ in plan.sources)
+    saves_out = plan is not None and any(kind == OUTPUT for kind, _ in plan.sources)
+
+    def call(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{made.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        array = x._array
+        if floating and array.dtype.kind != "f":
+            array = array.astype(dtypes.get_default_dtype().numpy)
+        try:
+            array = kernel(array)
+        except TypeError as error:
+            raise translated(made, (x,), error) from None
+        if type(array) is not np.ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = None
+        state = local.state
+        if state.grad:
+            out._cell = [0]
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad and plan is not None and array.dtype.kind == "f":
+                node = _new(node_class)
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = array.dtype
+                if saves_x:
+                    if x._cell is None or saves_out:
+                        node.saved = made.record([node.edges[0]], (x,), (array,), out._cell).saved
+                    else:
+                        node.saved = ((x, x._cell[0]),)
+                else:
+                    node.saved = ((array, out._cell, 0),) if saves_out else ()
+                out._edge = (node, 0)
+                out._requires_grad = True
+                return out
+        else:
+            out._cell = None if state.inference else [0]
+        out._edge = None
+        out._requires_grad = False
+        return out
+
+    return call
+
+
+def _binary(made: Op) -> Callable[..., Any]:
+    kernel, floating, node_class = made.kernel, made.floating, made.node_class
+    differentiable = bool(made.wants)
+    plan_both = made._plan((True, True), (True, True))
+    plan_x_of_two, plan_y_of_two = (made._plan(needs, (True, True)) for needs in ((True, False), (False, True)))
+    plan_x = made._plan((True, False), (True, False))  # x with a number
+    plan_y = made._plan((False, True), (False, True))  # a number with y
+
+    def call(x: Any, y: Any) -> Any:
+        x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
+        y_is_tensor = type(y) is Tensor or isinstance(y, Tensor)
+        if x_is_tensor:
+            a = x._array
+            kind = a.dtype
+            if y_is_tensor:
+                b = y._array
+                if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
+                    a, b = promoted(made, x, y)
+            elif (kind is _F32 or kind is _F64) and type(y) in _PLAIN_NUMBERS:
+                b = y
+            else:
+                a, b = promoted(made, x, y)
+        else:
+            a, b = promoted(made, x, y)
+        try:
+            array = kernel(a, b)
+        except (ValueError, TypeError) as error:
+            raise translated(made, (x, y), error) from None
+        if type(array) is not np.ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = None
+        state = local.state
+        if not state.grad:
+            out._cell = None if state.inference else [0]
+            out._edge = None
+            out._requires_grad = False
+            return out
+        out._cell = [0]
+        ex = ey = None
+        if x_is_tensor:
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad:
+                ex = x._edge or leaf_edge(x)
+        if y_is_tensor:
+            if y._view is not None:
+                refresh(y)
+            if y._requires_grad:
+                ey = y._edge or leaf_edge(y)
+        if ex is None:
+            plan = None if ey is None else plan_y_of_two if x_is_tensor else plan_y
+        elif ey is None:
+            plan = plan_x_of_two if y_is_tensor else plan_x
+        else:
+            plan = plan_both
+        if plan is None or not differentiable or array.dtype.kind != "f":
+            out._edge = None
+            out._requires_grad = False
+            return out
+        node = _new(node_class)
+        node.edges = (ex, ey)
+        node.plan = plan
+        node.hooks = None
+        node.number = next(numbers)
+        node.shape = array.shape
+        node.dtype = array.dtype
+        sources = plan.sources
+        if sources == _BOTH and x._cell is not None and y._cell is not None:
+            node.saved = ((y, y._cell[0]), (x, x._cell[0]))
+        elif not sources:
+            node.saved = ()
+        else:
+            node.saved = [
+                made.saved(source, (x, y), (array,), out._cell) for source in sources
+            ]
+        out._edge = (node, 0)
+        out._requires_grad = True
+        return out
+
+    return call
+
+
+_PLAIN_NUMBERS = frozenset((float, int, bool))
+
+
+def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the operands as what the ufunc takes: arrays of PyTorch's result dtype, or a Python number left as it is.
+
+    NumPy's weak promotion of Python numbers is PyTorch's as long as the number's category is not the higher one.
+    """
+    if isinstance(x, Tensor) and not isinstance(y, Tensor):
+        kind = x._array.dtype.kind
+        if kind == "f" and type(y) in (float, int, bool):
+            return x._array, y
+    elif isinstance(y, Tensor) and not isinstance(x, Tensor):
+        kind = y._array.dtype.kind
+        if kind == "f" and type(x) in (float, int, bool):
+            return x, y._array
+    operands = []
+    for each in (x, y):
+        if isinstance(each, Tensor):
+            operands.append((each.dtype, 2 if each._array.ndim else 1))
+        elif isinstance(each, _NUMBERS):
+            operands.append((dtypes.of_number(each), 0))
+        else:
+            raise TypeError(
+                f"{made.name}(): argument 'other' (position 2) must be Tensor, not {type(each).__name__}"
+            )
+    target = dtypes.result_dtype(*operands)
+    if made.floating and not target.is_floating_point:
+        target = dtypes.get_default_dtype()
+    numpy_dtype = target.numpy
+    return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+
+
+def _cast(x: Any, numpy_dtype: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x._array.astype(numpy_dtype, copy=False)
+    return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
+
+
+def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
+    """Return NumPy's error in PyTorch's class and words (errors that are PyTorch's already come back unchanged)."""
+    text = str(error)
+    if isinstance(error, ValueError) and ("broadcast" in text):
+        shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
+        return RuntimeError(_broadcast_error(made.name, shapes))
+    if isinstance(error, TypeError) and "ufunc" in text:
+        kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
+        if kinds == {"Bool"} and made.name in ("sub", "neg"):
+            return RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                "`logical_xor()` operator instead."
+                if made.name == "sub"
+                else "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+                "mask, use the `~` or `logical_not()` operator instead."
+            )
+        return RuntimeError(f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}')
+    return error
+
+
+def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
+    if len(shapes) == 2:
+        a, b = shapes
+        for back in range(1, min(len(a), len(b)) + 1):
+            if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+                dim = max(len(a), len(b)) - back
+                return (
+                    f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at "
+                    f"non-singleton dimension {dim} ({name} of shapes {list(a)} and {list(b)})"
+                )
+    return f"{name}: shapes {', '.join(str(list(shape)) for shape in shapes)} cannot be broadcast together"

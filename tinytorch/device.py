@@ -1,0 +1,110 @@
+"""`device`, and the switch of the memory allocator (floor 0). The only file that will ever name CuPy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+__all__ = ["device"]
+
+_KINDS = ("cpu", "cuda", "mps", "xpu", "mkldnn", "meta", "hpu", "mtia", "privateuseone")
+
+
+class device:
+    """Where a tensor lives: `device("cpu")`. Other devices have names here, but no memory yet.
+
+    Args:
+        type: the kind, with or without an index ("cpu", "cuda:0"), or another device.
+        index: the number of the device of that kind.
+
+    Raises:
+        RuntimeError: the text names no kind of device.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.device("cuda:1").index, torch.device("cpu")
+        (1, device(type='cpu'))
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: str | device | int, index: int | None = None) -> None:
+        if isinstance(type, device):
+            type, index = type.type, type.index if index is None else index
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
+        kind, colon, number = type.partition(":")
+        if kind not in _KINDS:
+            raise RuntimeError(
+                f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}"
+            )
+        if colon:
+            if not number.isdecimal():
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
+            index = int(number)
+        self.type, self.index = kind, index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (str(self),))
+
+
+cpu = device("cpu")
+
+
+def as_device(value: Any) -> device:
+    """Return the device that tensors can be put on; a clear error for every one but the CPU.
+
+    Raises:
+        RuntimeError: the device is not there (`cuda`), or no such kind exists.
+        TypeError: `value` names no device.
+    """
+    if value is None:
+        return cpu
+    wanted = value if isinstance(value, device) else device(value)
+    if wanted.type == "cpu":
+        return cpu
+    if wanted.type == "cuda":
+        raise RuntimeError(
+            "Found no NVIDIA driver on your system: tinytorch runs on the CPU (Torch not compiled with CUDA "
+            "enabled). Ask cuda.is_available() first, or use device='cpu'."
+        )
+    raise RuntimeError(f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'")
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to keep freed blocks for the next array rather than hand them back to the kernel.
+
+    A live graph makes NumPy allocate a new block for each result; handed back and forth, each costs page faults
+    (20 tanh on 1 MB forward and backward: 17.1 ms against 6.2). `TINYTORCH_MALLOC=system` leaves malloc alone.
+    """
+    if not sys.platform.startswith("linux") or os.environ.get("TINYTORCH_MALLOC") == "system":
+        return
+    try:
+        import ctypes  # NumPy has imported it already
+
+        mallopt = ctypes.CDLL(None).mallopt
+    except (ImportError, OSError, AttributeError):  # no glibc (musl, static Python)
+        return
+    trim_threshold, mmap_threshold = -1, -3
+    mallopt(trim_threshold, 1 << 30)  # bytes of free memory at the top of the heap before it is handed back
+    mallopt(mmap_threshold, 1 << 30)  # bytes from which a block is mapped, and so handed back, on its own

@@ -1,0 +1,285 @@
+"""The element types, PyTorch's promotion rules, and the default type (floor 0: no Tensor here).
+
+A `dtype` is PyTorch's name for an element type; `dtype.numpy` is NumPy's. The rules of promotion are one table
+(`_PROMOTED`) and one function (`result_dtype`); everything else asks them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "bfloat16", "bool", "byte", "can_cast", "double", "dtype", "finfo", "float", "float16", "float32", "float64",
+    "get_default_dtype", "half", "iinfo", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
+    "set_default_dtype", "short", "uint8",
+]  # fmt: skip
+
+BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
+
+
+class dtype:
+    """An element type, such as `tinytorch.float32`; compare with `is` or `==`.
+
+    Attributes:
+        name: PyTorch's name, "float32".
+        itemsize: bytes of one element.
+        is_floating_point, is_complex, is_signed: what PyTorch's attributes of these names say.
+        category: 0 for bool, 1 for integers, 2 for floating point; a higher one wins in promotion.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.float32, torch.float32.itemsize, torch.long.is_floating_point
+        (torch.float32, 4, False)
+    """
+
+    __slots__ = ("_numpy", "category", "is_floating_point", "is_signed", "itemsize", "name", "tensor_name")
+
+    def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
+        self.name = name
+        self.tensor_name = tensor_name  # "Float", as in PyTorch's messages and `FloatTensor`
+        self.category = category
+        self.itemsize = itemsize
+        self.is_floating_point = category == FLOATING
+        self.is_signed = name not in ("bool", "uint8")
+        # bfloat16 is not NumPy's own: it is looked up when first used.
+        self._numpy: np.dtype[Any] | None = None if name == "bfloat16" else np.dtype(name)
+
+    is_complex = False
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's dtype of the same elements."""
+        if self._numpy is None:
+            try:
+                import ml_dtypes
+            except ImportError as error:
+                raise ImportError("bfloat16 needs the extra `bf16`: pip install 'tinytorch[bf16]'") from error
+            self._numpy = np.dtype(ml_dtypes.bfloat16)
+            _FROM_NUMPY[self._numpy] = self
+        return self._numpy
+
+    def to_complex(self) -> dtype:
+        """Raise NotImplementedError: complex numbers are left out for now."""
+        raise NotImplementedError("tinytorch has no complex numbers")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name  # pickled and copied by reference: there is one object per type
+
+
+uint8 = byte = dtype("uint8", "Byte", INTEGER, 1)
+int8 = dtype("int8", "Char", INTEGER, 1)
+int16 = short = dtype("int16", "Short", INTEGER, 2)
+int32 = int = dtype("int32", "Int", INTEGER, 4)
+int64 = long = dtype("int64", "Long", INTEGER, 8)
+float16 = half = dtype("float16", "Half", FLOATING, 2)
+bfloat16 = dtype("bfloat16", "BFloat16", FLOATING, 2)
+float32 = float = dtype("float32", "Float", FLOATING, 4)
+float64 = double = dtype("float64", "Double", FLOATING, 8)
+bool = dtype("bool", "Bool", BOOL, 1)
+
+ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+_FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
+_FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
+
+
+def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
+    """Return the dtype of NumPy's; TypeError where PyTorch has none (text, objects, complex, dates)."""
+    found = _FROM_NUMPY.get(numpy_dtype)
+    if found is None:
+        if numpy_dtype.name == "bfloat16":
+            bfloat16.numpy  # noqa: B018  (enters it in the table)
+            return bfloat16
+        found = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: "
+            "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."
+        )
+    return found
+
+
+def as_dtype(value: Any) -> dtype:
+    """Return `value` as a dtype: itself, or the type of Python's `float`, `int`, `bool`.
+
+    Raises:
+        TypeError: `value` is none of these.
+    """
+    if isinstance(value, dtype):
+        return value
+    try:
+        return _FROM_PYTHON[value]
+    except (KeyError, TypeError):
+        raise TypeError(f"dtype must be torch.dtype, not {type(value).__name__}") from None
+
+
+# Promotion -----------------------------------------------------------------------------------------------------
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a is b:
+        return a
+    if a.category != b.category:
+        return a if a.category > b.category else b
+    if {a, b} == {float16, bfloat16}:
+        return float32
+    if uint8 in (a, b):  # the only unsigned type: with int8 neither holds the other
+        other = b if a is uint8 else a
+        return int16 if other is int8 else other
+    return a if a.itemsize > b.itemsize else b
+
+
+_PROMOTED = {(a, b): _promote(a, b) for a, b in itertools.product(ALL, ALL)}
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """Return the smallest dtype that both can be converted to without leaving their category's rules.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
+        (torch.float16, torch.int16)
+    """
+    return _PROMOTED[type1, type2]
+
+
+def can_cast(from_: dtype, to: dtype) -> builtins.bool:
+    """Return whether PyTorch's casting rules allow `from_` to be written into `to` (no lower category).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
+        (True, False)
+    """
+    if from_.category > to.category:
+        return False
+    return not (from_.is_signed and from_ is not bool and to is uint8)
+
+
+def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
+    """Return the dtype of an operation on operands given as (dtype, rank).
+
+    `rank` is 2 for a tensor with dimensions, 1 for a 0-d tensor, 0 for a Python number (whose dtype is the default
+    one for floats). Within PyTorch's rule a lower rank has a say only when its category is higher.
+    """
+    best: list[dtype | None] = [None, None, None]
+    for kind, rank in operands:
+        seen = best[rank]
+        best[rank] = kind if seen is None else _PROMOTED[seen, kind]
+    result = best[2]
+    for lower in (best[1], best[0]):
+        if lower is not None and (result is None or lower.category > result.category):
+            # A higher category decides alone, as in PyTorch: int64 tensor with a 0-d float16 gives float16.
+            result = lower
+    if result is None:
+        raise ValueError("result_dtype needs an operand")
+    return result
+
+
+def of_number(value: Any) -> dtype:
+    """Return the dtype that a Python number has in promotion: int64, bool, or the default floating type."""
+    if isinstance(value, (builtins.bool, np.bool_)):
+        return bool
+    if isinstance(value, (builtins.int, np.integer)):
+        return int64
+    return _default[0]
+
+
+# The default type ----------------------------------------------------------------------------------------------
+
+_default = [float32]
+
+
+def get_default_dtype() -> dtype:
+    """Return the dtype of new floating-point tensors, `float32` unless set.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_default_dtype()
+        torch.float32
+    """
+    return _default[0]
+
+
+def set_default_dtype(d: dtype, /) -> None:
+    """Make `d` the dtype of new floating-point tensors and of Python floats in promotion.
+
+    Raises:
+        TypeError: `d` is not a floating-point dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_default_dtype(torch.float64)
+        >>> torch.tensor(1.5).dtype
+        torch.float64
+        >>> torch.set_default_dtype(torch.float32)
+    """
+    if not isinstance(d, dtype):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default[0] = d
+
+
+# Limits --------------------------------------------------------------------------------------------------------
+
+
+class finfo:
+    """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.finfo(torch.float32).eps
+        1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        type = _default[0] if type is None else type
+        if not type.is_floating_point:
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'"
+            )
+        if type is bfloat16:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+
+            info = ml_dtypes.finfo(bfloat16.numpy)
+        else:
+            info = np.finfo(type.numpy)
+        self.bits = type.itemsize * 8
+        self.eps = builtins.float(info.eps)
+        self.max = builtins.float(info.max)
+        self.min = builtins.float(info.min)
+        self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
+        self.resolution = builtins.float(info.resolution)
+        self.dtype = type.name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype: `min`, `max`, `bits`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.iinfo(torch.uint8).max
+        255
+    """
+
+    def __init__(self, type: dtype) -> None:
+        if type.category != INTEGER:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+        info = np.iinfo(type.numpy)
+        self.bits, self.min, self.max, self.dtype = info.bits, builtins.int(info.min), builtins.int(info.max), type.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
