@@ -1,0 +1,27 @@
+"""PyTorch, the oracle of the parity tests: absent it skips them, unless CI says that it must be there."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+REQUIRED = os.environ.get("TINYTORCH_REQUIRE_ORACLE") == "1"
+
+try:
+    import torch
+except ImportError:
+    if REQUIRED:
+        raise
+    torch = None
+
+#: Marks a test that compares with PyTorch.
+needs_oracle = pytest.mark.skipif(torch is None, reason="PyTorch (the oracle) is not installed")
+
+
+def module() -> Any:
+    """Return PyTorch, or skip the test module that asked for it where it is not installed."""
+    if torch is None:
+        pytest.skip("PyTorch (the oracle) is not installed", allow_module_level=True)
+    return torch

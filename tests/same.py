@@ -1,0 +1,84 @@
+"""`same_as_pytorch(program)`: run a program with tinytorch and with PyTorch, and compare all that can be seen of it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tinytorch
+from tests.oracle import torch
+
+
+class Raised:
+    """An error that a program ended with."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.kind = type(error).__name__
+        self.text = str(error)
+
+    def __repr__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+def outcome(program: Callable[[Any], Any], library: Any) -> tuple[Any, list[str]]:
+    """Return what a program returns or raises with a library, and the classes of its warnings."""
+    library.manual_seed(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = program(library)
+        except Exception as error:  # every class: it is compared
+            result = Raised(error)
+    kinds = [each.category.__name__ for each in caught if each.category is not RuntimeWarning]
+    return result, kinds
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z_]{4,}", text.lower()))
+
+
+def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "result") -> None:
+    """Assert that two outcomes are the same."""
+    if isinstance(theirs, Raised) or isinstance(ours, Raised):
+        assert isinstance(theirs, Raised) and isinstance(ours, Raised), f"{where}: {ours!r} against {theirs!r}"
+        assert ours.kind == theirs.kind, f"{where}: {ours!r} against {theirs!r}"
+        # Recognisable: PyTorch's first sentence, but for names and numbers.
+        sentence = re.split(r"\.\s|\n", theirs.text)[0]
+        lost = words(sentence) - words(ours.text)
+        assert len(lost) <= 0.4 * len(words(sentence)), f"{where}: {ours.text!r} lacks {lost} of {theirs.text!r}"
+    elif isinstance(theirs, (list, tuple)):
+        assert isinstance(ours, (list, tuple)) and len(ours) == len(theirs), f"{where}: {ours!r} against {theirs!r}"
+        for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+            compare(mine, other, rtol, atol, f"{where}[{k}]")
+    elif isinstance(theirs, dict):
+        assert list(ours) == list(theirs), where
+        for key in theirs:
+            compare(ours[key], theirs[key], rtol, atol, f"{where}[{key!r}]")
+    elif isinstance(theirs, torch.Tensor):
+        assert isinstance(ours, tinytorch.Tensor), f"{where}: {ours!r}"
+        assert str(ours.dtype) == str(theirs.dtype), f"{where}: {ours.dtype} against {theirs.dtype}"
+        assert tuple(ours.shape) == tuple(theirs.shape), where
+        assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad {ours.requires_grad}"
+        assert ours.is_leaf == theirs.is_leaf, f"{where}: is_leaf {ours.is_leaf}"
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol, atol, err_msg=where)
+    elif isinstance(theirs, np.ndarray):
+        np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=where)
+    elif isinstance(theirs, float):
+        assert isinstance(ours, float), f"{where}: {ours!r}"
+        np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=where)
+    elif isinstance(theirs, (torch.dtype, torch.device)):
+        assert str(ours) == str(theirs), where
+    else:
+        assert ours == theirs, f"{where}: {ours!r} against {theirs!r}"
+
+
+def same_as_pytorch(program: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-7) -> None:
+    """Assert that `program(torch)` returns, warns and raises the same with tinytorch as with PyTorch."""
+    ours, our_warnings = outcome(program, tinytorch)
+    theirs, their_warnings = outcome(program, torch)
+    compare(ours, theirs, rtol, atol)
+    assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"

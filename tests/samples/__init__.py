@@ -1,0 +1,92 @@
+"""One list of sample inputs per op; `tests/test_ops.py` drives everything that an op must do over them.
+
+A sample is `Sample("sum", x, dim=1)`: the public name (a path below `torch`, such as "nn.functional.relu" or
+"Tensor.view") and its arguments. NumPy arrays among them, also inside lists, become tensors: of tinytorch and of
+PyTorch alike. Floating arrays are float64; the tests derive float32, non-contiguous and in-place forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Sample:
+    """One call: the public name, its arguments, and what the tests may ask of it.
+
+    Attributes:
+        name: path below `torch`.
+        args, kwargs: arguments; arrays become tensors.
+        gradcheck: whether numerical differentiation makes sense (not at kinks, for discontinuous or random functions).
+        in_place: whether the op's in-place form can be called with the same arguments.
+        rtol, atol: how near to PyTorch in float64 (float32 allows 1e4 times as much).
+        select: which part of the result is compared (signs of eigenvectors …); None for all.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    gradcheck: bool = True
+    in_place: bool = False
+    rtol: float = 1e-9
+    atol: float = 1e-11
+    select: Callable[[Any], Any] | None = None
+
+    def __str__(self) -> str:
+        shown = [_shown(arg) for arg in self.args] + [f"{key}={_shown(value)}" for key, value in self.kwargs.items()]
+        return f"{self.name}({', '.join(shown)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}".replace(", ", "x")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_shown(each) for each in value) + "]"
+    return repr(value)
+
+
+def sample(name: str, *args: Any, **kwargs: Any) -> Sample:
+    """Return `Sample(name, args, kwargs)`, the usual way to write one down."""
+    return Sample(name, args, kwargs)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    """Return normally distributed float64 numbers."""
+    return np.random.default_rng(seed + 31 * len(shape)).standard_normal(shape)
+
+
+def uniform(*shape: int, low: float = 0.0, high: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Return uniformly distributed float64 numbers in [low, high)."""
+    return np.random.default_rng(seed + 31 * len(shape)).uniform(low, high, shape)
+
+
+def integers(*shape: int, low: int = -5, high: int = 6, seed: int = 0) -> np.ndarray:
+    """Return int64 numbers in [low, high)."""
+    return np.random.default_rng(seed + 31 * len(shape)).integers(low, high, shape)
+
+
+def booleans(*shape: int, seed: int = 0) -> np.ndarray:
+    """Return random truth values."""
+    return np.random.default_rng(seed + 31 * len(shape)).random(shape) < 0.5
+
+
+def distinct(*shape: int, seed: int = 0) -> np.ndarray:
+    """Return float64 numbers of which no two are near (for max, sort, median …: no ties, no kinks)."""
+    count = int(np.prod(shape))
+    order = np.random.default_rng(seed + 31 * len(shape)).permutation(count)
+    return (order.reshape(shape) - count / 2 + 0.3) / 4
+
+
+def all_samples() -> list[Sample]:
+    """Return the samples of all modules in this folder."""
+    import importlib
+    import pkgutil
+
+    found: list[Sample] = []
+    for module in pkgutil.iter_modules(__path__):
+        found += importlib.import_module(f"{__name__}.{module.name}").SAMPLES
+    return found

@@ -1,0 +1,285 @@
+"""Everything that an op must do, over the samples of `tests/samples`: see there how to write one."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle, torch
+from tests.samples import Sample, all_samples
+from tinytorch.autograd.op import OpNode
+
+SAMPLES = all_samples()
+DIFFERENTIABLE = [each for each in SAMPLES if each.gradcheck]
+parametrize = pytest.mark.parametrize
+
+
+def function(library: Any, name: str) -> Any:
+    """Return the function at the path `name` below `library`."""
+    for part in name.split("."):
+        library = getattr(library, part)
+    return library
+
+
+def converted(value: Any, library: Any, change: Any = None, requires_grad: bool = False) -> Any:
+    """Return an argument with its arrays as the library's tensors."""
+    if isinstance(value, np.ndarray):
+        array = value if change is None else change(value)
+        if library is tinytorch:
+            tensor = tinytorch.from_numpy(array.copy("K") if array.base is None else array)
+        else:
+            tensor = torch.from_numpy(array.copy("K") if array.base is None else array)
+        if requires_grad and array.dtype.kind == "f":
+            tensor.requires_grad_()
+        return tensor
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(converted(each, library, change, requires_grad) for each in value)
+    if library is torch and isinstance(value, tinytorch.dtype):
+        return getattr(torch, value.name)
+    return value
+
+
+def call(
+    sample: Sample, library: Any, change: Any = None, requires_grad: bool = False
+) -> tuple[Any, list[Any]]:
+    """Return the result of a sample and the tensors among its arguments."""
+    args = [converted(arg, library, change, requires_grad) for arg in sample.args]
+    kwargs = {
+        key: converted(arg, library, change, requires_grad) for key, arg in sample.kwargs.items()
+    }
+    result = function(library, sample.name)(*args, **kwargs)
+    return result, tensors_in([*args, *kwargs.values()], library)
+
+
+def tensors_in(values: Any, library: Any) -> list[Any]:
+    """Return all tensors in nested sequences."""
+    if isinstance(values, library.Tensor):
+        return [values]
+    if isinstance(values, (list, tuple)):
+        return [tensor for each in values for tensor in tensors_in(each, library)]
+    return []
+
+
+def parts(result: Any, select: Any) -> list[Any]:
+    """Return the tensors or values that a call gave."""
+    if select is not None:
+        result = select(result)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def array_of(value: Any) -> Any:
+    return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
+
+
+def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
+    """Assert that two results agree in value, dtype and shape."""
+    ours, theirs = (parts(each, None) for each in (ours, theirs))
+    assert len(ours) == len(theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        if isinstance(other, (list, tuple)):
+            agree(mine, other, rtol, atol)
+            continue
+        if not hasattr(other, "dtype"):
+            assert mine == other, (mine, other)
+            continue
+        assert str(mine.dtype) == str(other.dtype)
+        assert tuple(mine.shape) == tuple(other.shape)
+        np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol, atol=atol)
+
+
+def single(array: Any) -> Any:
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def strided(array: Any) -> Any:
+    """Return the same numbers in memory with gaps, the axes in reverse order."""
+    if array.ndim == 0:
+        return array
+    wide = np.zeros((*array.shape[::-1], 2), array.dtype)
+    wide[..., 0] = array.T
+    return wide[..., 0].T
+
+
+@needs_oracle
+@parametrize("sample", SAMPLES, ids=str)
+def test_agrees_with_pytorch(sample: Sample) -> None:
+    for change, slack in ((None, 1.0), (single, 1e4), (strided, 1.0)):
+        ours, inputs = call(sample, tinytorch, change, requires_grad=True)
+        theirs, their_inputs = call(sample, torch, change, requires_grad=True)
+        if sample.select is not None:
+            ours, theirs = sample.select(ours), sample.select(theirs)
+        rtol, atol = sample.rtol * slack, sample.atol * slack
+        agree(ours, theirs, rtol, atol)
+        mine = [each for each in tensors_in(ours, tinytorch) if each.requires_grad]
+        other = [each for each in tensors_in(theirs, torch) if each.requires_grad]
+        assert len(mine) == len(other), "requires_grad differs"
+        if not other or not sample.gradcheck:
+            continue
+        weights = [np.random.default_rng(5).standard_normal(tuple(each.shape)) for each in other]
+        tinytorch.autograd.backward(
+            mine,
+            [tinytorch.tensor(w, dtype=each.dtype) for w, each in zip(weights, mine, strict=True)],
+        )
+        torch.autograd.backward(
+            other,
+            [torch.tensor(w, dtype=each.dtype) for w, each in zip(weights, other, strict=True)],
+        )
+        for x, y in zip(inputs, their_inputs, strict=True):
+            assert (x.grad is None) == (y.grad is None)
+            if y.grad is not None:
+                agree(x.grad, y.grad, max(rtol, 1e-7), max(atol, 1e-9) * 10)
+
+
+def as_function(sample: Sample) -> tuple[Any, list[Any]]:
+    """Return a sample as a function of its floating-point tensors, and these."""
+    everything = [*sample.args, *sample.kwargs.values()]
+    tensors = [converted(each, tinytorch, requires_grad=True) for each in everything]
+    inputs = [each for each in tensors_in(tensors, tinytorch) if each.requires_grad]
+
+    def run(*given: Any) -> Any:
+        replaced = dict(zip([id(each) for each in inputs], given, strict=True))
+
+        def put(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(put(each) for each in value)
+            return replaced.get(id(value), value)
+
+        args = [put(each) for each in tensors[: len(sample.args)]]
+        kwargs = dict(
+            zip(sample.kwargs, [put(each) for each in tensors[len(sample.args) :]], strict=True)
+        )
+        result = function(tinytorch, sample.name)(*args, **kwargs)
+        if sample.select is not None:
+            result = sample.select(result)
+        found = [each for each in tensors_in(result, tinytorch) if each.dtype.is_floating_point]
+        return tuple(found)
+
+    return run, inputs
+
+
+@parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_gradients_of_first_and_second_order(sample: Sample) -> None:
+    run, inputs = as_function(sample)
+    outputs = run(*inputs) if inputs else ()
+    if not any(each.requires_grad for each in outputs):
+        return
+    small = sum(each.numel() for each in (*inputs, *outputs)) < 40
+    assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small)
+    assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4)
+
+
+@parametrize("sample", [each for each in SAMPLES if each.in_place], ids=str)
+def test_in_place_form_gives_the_same(sample: Sample) -> None:
+    expected, inputs = call(sample, tinytorch, requires_grad=True)
+    args = [converted(arg, tinytorch, requires_grad=True) for arg in sample.args]
+    kwargs = {
+        key: converted(arg, tinytorch, requires_grad=True) for key, arg in sample.kwargs.items()
+    }
+    target = args[0].clone()  # a leaf that requires grad cannot be written to
+    version = target._version
+    method = getattr(target, f"{sample.name.rpartition('.')[2]}_")
+    result = method(*args[1:], **kwargs)
+    assert result is target
+    assert target._version > version
+    agree(target, expected.to(target.dtype), 0, 0)
+    if expected.requires_grad:
+        expected.sum().backward()
+        target.sum().backward()
+        for x, y in zip(inputs, tensors_in([*args, *kwargs.values()], tinytorch), strict=True):
+            if x.grad is not None:
+                agree(y.grad, x.grad, 1e-12, 1e-12)
+
+
+class Standin(np.ndarray):
+    """An array on another device: ufuncs and NumPy's functions work through the protocols, conversion does not."""
+
+    def __array_finalize__(self, obj: Any) -> None:
+        pass
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if "out" in kwargs:
+            kwargs["out"] = tuple(bare(each) for each in kwargs["out"])
+        return dressed(
+            getattr(ufunc, method)(*map(bare, inputs), **{k: bare(v) for k, v in kwargs.items()})
+        )
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return dressed(func(*map(bare, args), **{k: bare(v) for k, v in kwargs.items()}))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("an array of another device was converted to NumPy's implicitly")
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, Standin):
+        return value.view(np.ndarray)
+    if isinstance(value, (list, tuple)):
+        return type(value)(bare(each) for each in value)
+    return value
+
+
+def dressed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.view(Standin)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(dressed(each) for each in value)
+    return value
+
+
+def registered(cls: Any = OpNode) -> set[Any]:
+    """Return all ops of the table."""
+    ops = {cls.op} if hasattr(cls, "op") else set()
+    for each in cls.__subclasses__():
+        if each.__module__.startswith("tinytorch"):
+            ops |= registered(each)
+    return ops
+
+
+def test_every_op_of_the_table_is_reached_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: collections.Counter[Any] = collections.Counter()
+    for op in registered():
+        if op.kernel is None:
+            continue
+        monkeypatch.setattr(op, "reached", reached, raising=False)
+    # The record of an op names it: run forward and backward twice differentiably, and look at all nodes.
+    seen: set[str] = set()
+
+    def visit(tensors: Any) -> None:
+        stack = [
+            each.grad_fn for each in tensors if each.requires_grad and each.grad_fn is not None
+        ]
+        while stack:
+            node = stack.pop()
+            if id(node) in visited:
+                continue
+            visited.add(id(node))
+            keep.append(node)
+            if isinstance(node, OpNode):
+                seen.add(node.op.name)
+            stack += [each for each, _ in node.next_functions if each is not None]
+
+    for sample in DIFFERENTIABLE:
+        visited: set[int] = set()
+        keep: list[Any] = []
+        run, inputs = as_function(sample)
+        outputs = [each for each in (run(*inputs) if inputs else ()) if each.requires_grad]
+        if not outputs:
+            continue
+        visit(outputs)
+        ones = [tinytorch.ones_like(each).requires_grad_() for each in outputs]
+        visit(
+            [
+                g
+                for g in tinytorch.autograd.grad(
+                    outputs, inputs, ones, create_graph=True, allow_unused=True
+                )
+                if g is not None
+            ]
+        )
+    differentiable = {op.name for op in registered() if op.wants}
+    missing = sorted(differentiable - seen)
+    assert not missing, f"no sample reaches these ops: {missing}"

@@ -1,0 +1,98 @@
+"""The house keeps its floors: a module imports only from floors below its own, and nothing heavy at import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tinytorch
+
+PACKAGE = Path(tinytorch.__file__).parent
+
+#: The floors, lowest first: modules (or packages) of tinytorch by the start of their dotted name.
+FLOORS = [
+    ("_version", "dtypes", "device"),
+    ("kernels",),
+    ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
+     "autograd.engine", "autograd.function"),
+    ("ops",),
+    ("methods", "autograd", "nn", "optim", "data", "serialization", "cuda", "accelerator", "backends"),
+    ("utils", ""),
+]  # fmt: skip
+
+
+def modules() -> list[tuple[str, Path]]:
+    """Return (dotted name below tinytorch, file) of all modules."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+def floor(name: str) -> int:
+    """Return the floor of a module; the longest entry that fits decides."""
+    best, level = -1, -1
+    for number, entries in enumerate(FLOORS):
+        for entry in entries:
+            if (name == entry or name.startswith(f"{entry}.") or entry == "") and len(entry) > best:
+                best, level = len(entry), number
+    return level
+
+
+def imports(tree: ast.AST, only_top: bool) -> list[str]:
+    """Return the dotted names below tinytorch that a module imports (outside `if TYPE_CHECKING`)."""
+    found = []
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if only_top and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tinytorch":
+            base = (node.module or "").removeprefix("tinytorch").removeprefix(".")
+            for alias in node.names:
+                full = f"{base}.{alias.name}".removeprefix(".")
+                found.append(full if any(full == name for name, _ in modules()) else base)
+        if isinstance(node, ast.Import):
+            found += [a.name.removeprefix("tinytorch").removeprefix(".") for a in node.names if a.name.startswith("tinytorch")]
+        nodes += list(ast.iter_child_nodes(node))
+    return found
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
+def test_imports_go_down(name: str, path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    for imported in imports(tree, only_top=False):
+        assert floor(imported) <= floor(name), f"{name or 'tinytorch'} (floor {floor(name)}) imports {imported}"
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
+def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    hidden = set(imports(tree, only_top=False)) - set(imports(tree, only_top=True))
+    assert not hidden, f"{name} imports {hidden} inside a function"
+
+
+def test_kernels_know_no_tensor() -> None:
+    for name, path in modules():
+        if name.startswith("kernels"):
+            assert "_tensor" not in path.read_text(), name
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = "import sys, tinytorch; print(*sorted(sys.modules))"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    for heavy in ("torch", "tqdm", "urllib.request", "zipfile", "PIL", "multiprocessing", "torchvision", "matplotlib"):
+        assert heavy not in names
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert tinytorch.__all__ == sorted(tinytorch.__all__)
+    for name in tinytorch.__all__:
+        assert hasattr(tinytorch, name), name

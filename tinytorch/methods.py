@@ -1,0 +1,190 @@
+"""Which op is which method, operator and in-place method of Tensor (floor 4): one table, bound at import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd import engine
+from tinytorch.autograd.inplace import in_place
+from tinytorch.ops import pointwise
+
+# module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
+METHODS: dict[Any, str] = {
+    pointwise: """
+        abs absolute acos acosh add addcdiv addcmul allclose arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+        asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+        bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh deg2rad div divide eq equal erf erfc exp
+        exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac ge greater greater_equal gt hypot isclose
+        isfinite isinf isnan isneginf isposinf isreal le lerp less less_equal log log10 log1p log2 logaddexp
+        logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply nan_to_num ne neg negative
+        not_equal pow positive rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh
+        sqrt square sub subtract tan tanh true_divide trunc xlogy
+    """,
+}
+# … and those of which an in-place method `name_` is derived.
+IN_PLACE: dict[Any, str] = {
+    pointwise: """
+        abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil copysign cos cosh
+        deg2rad eq erf erfc exp exp2 expm1 fix floor floor_divide fmod frac ge greater greater_equal gt hypot le less
+        less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor lt mul multiply nan_to_num ne
+        neg negative not_equal pow rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt
+        square tan tanh true_divide trunc xlogy
+    """,
+}
+
+
+def bind() -> None:
+    """Set the methods on Tensor."""
+    for module, names in METHODS.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for module, names in IN_PLACE.items():
+        for name in names.split():
+            setattr(Tensor, f"{name}_", in_place(getattr(module, name)))
+    for name, function in OPERATORS.items():
+        setattr(Tensor, name, function)
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of this tensor to `.grad` of the leaves that it was computed from.
+
+    Args:
+        gradient: a tensor of this one's shape, for the vector-Jacobian product; may be left out for one element.
+        retain_graph, create_graph, inputs: see `autograd.backward`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+    engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _reflected(op: Any) -> Any:
+    def reflected(self: Any, other: Any) -> Any:
+        return op(other, self)
+
+    return reflected
+
+
+def _comparison(op: Any) -> Any:
+    """Return the operator: unlike the function it answers False for what is no number, as Python expects."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype"):
+            return op(self, other)
+        return NotImplemented
+
+    return compare
+
+
+# add_, sub_, div_ and clamp_ have arguments of their own, so their in-place forms stand here.
+_add, _sub, _mul, _div = (in_place(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide))
+_div_rounded = {"trunc": in_place(pointwise._div_trunc, "div_"), "floor": in_place(pointwise._div_floor, "div_")}
+_clamp = in_place(pointwise._clamp, "clamp_")
+
+
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `alpha * other` in place."""
+    return _add(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
+
+
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `alpha * other` in place."""
+    return _sub(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
+
+
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide by `other` in place; see `div`."""
+    if rounding_mode is None:
+        return _div(self, other)  # type: ignore[no-any-return]
+    return _div_rounded[rounding_mode](self, other)  # type: ignore[no-any-return]
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Bound in place; see `clamp`."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
+    return _clamp(self, min, max)  # type: ignore[no-any-return]
+
+
+def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Interpolate in place; see `lerp`."""
+    return self.copy_(pointwise.lerp(self, end, weight))  # type: ignore[no-any-return]
+
+
+def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """Add `value * tensor1 * tensor2` in place."""
+    return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)  # type: ignore[no-any-return]
+
+
+def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """Add `value * tensor1 / tensor2` in place."""
+    return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)  # type: ignore[no-any-return]
+
+
+OPERATORS: dict[str, Any] = {
+    "__add__": pointwise.plus,
+    "__radd__": pointwise.plus,
+    "__iadd__": _add,
+    "__sub__": pointwise.minus,
+    "__rsub__": _reflected(pointwise.minus),
+    "__isub__": _sub,
+    "__mul__": pointwise.mul,
+    "__rmul__": pointwise.mul,
+    "__imul__": _mul,
+    "__truediv__": pointwise.true_divide,
+    "__rtruediv__": _reflected(pointwise.true_divide),
+    "__itruediv__": _div,
+    "__floordiv__": pointwise.floor_divide,
+    "__rfloordiv__": _reflected(pointwise.floor_divide),
+    "__ifloordiv__": in_place(pointwise.floor_divide),
+    "__mod__": pointwise.remainder,
+    "__rmod__": _reflected(pointwise.remainder),
+    "__imod__": in_place(pointwise.remainder),
+    "__pow__": pointwise.pow,
+    "__rpow__": _reflected(pointwise.pow),
+    "__ipow__": in_place(pointwise.pow),
+    "__neg__": pointwise.neg,
+    "__pos__": pointwise.positive,
+    "__abs__": pointwise.abs,
+    "__invert__": pointwise.bitwise_not,
+    "__and__": pointwise.bitwise_and,
+    "__rand__": pointwise.bitwise_and,
+    "__iand__": in_place(pointwise.bitwise_and),
+    "__or__": pointwise.bitwise_or,
+    "__ror__": pointwise.bitwise_or,
+    "__ior__": in_place(pointwise.bitwise_or),
+    "__xor__": pointwise.bitwise_xor,
+    "__rxor__": pointwise.bitwise_xor,
+    "__ixor__": in_place(pointwise.bitwise_xor),
+    "__lshift__": pointwise.bitwise_left_shift,
+    "__rshift__": pointwise.bitwise_right_shift,
+    "__eq__": _comparison(pointwise.eq),
+    "__ne__": _comparison(pointwise.ne),
+    "__lt__": _comparison(pointwise.lt),
+    "__le__": _comparison(pointwise.le),
+    "__gt__": _comparison(pointwise.gt),
+    "__ge__": _comparison(pointwise.ge),
+    "backward": _backward,
+    "add_": add_,
+    "sub_": sub_,
+    "subtract_": sub_,
+    "div_": div_,
+    "divide_": div_,
+    "clamp_": clamp_,
+    "clip_": clamp_,
+    "lerp_": lerp_,
+    "addcmul_": addcmul_,
+    "addcdiv_": addcdiv_,
+}
