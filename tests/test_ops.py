@@ -72,7 +72,7 @@ def parts(result: Any, select: Any) -> list[Any]:
 
 
 def array_of(value: Any) -> Any:
-    return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
+    return value.numpy(force=True) if hasattr(value, "numpy") else np.asarray(value)
 
 
 def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
@@ -88,7 +88,8 @@ def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
             continue
         assert str(mine.dtype) == str(other.dtype)
         assert tuple(mine.shape) == tuple(other.shape)
-        np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol, atol=atol)
+        slack = 1e4 if "64" not in str(other.dtype) else 1.0
+        np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack)
 
 
 def single(array: Any) -> Any:
@@ -107,12 +108,12 @@ def strided(array: Any) -> Any:
 @needs_oracle
 @parametrize("sample", SAMPLES, ids=str)
 def test_agrees_with_pytorch(sample: Sample) -> None:
-    for change, slack in ((None, 1.0), (single, 1e4), (strided, 1.0)):
+    for change in (None, single, strided):
         ours, inputs = call(sample, tinytorch, change, requires_grad=True)
         theirs, their_inputs = call(sample, torch, change, requires_grad=True)
         if sample.select is not None:
             ours, theirs = sample.select(ours), sample.select(theirs)
-        rtol, atol = sample.rtol * slack, sample.atol * slack
+        rtol, atol = sample.rtol, sample.atol
         agree(ours, theirs, rtol, atol)
         mine = [each for each in tensors_in(ours, tinytorch) if each.requires_grad]
         other = [each for each in tensors_in(theirs, torch) if each.requires_grad]

@@ -193,26 +193,28 @@ def walk(
             wanted.setdefault(edge[0], []).append(edge)
         needed = _leading_to(start, wanted)
     captured: dict[Edge, Tensor] = {}
-    pending: dict[Node, Any] = {start: None}
-    heap: list[tuple[int, Node]] = [(-start.number, start)]  # numbers are unique: nodes are never compared
-    sums: set[Node] = set()  # whose pending gradient is a sum made here, which may be added to in place
+    # What waits, by minus the creation number: [node, gradient, whether that is a sum made here]; and the order.
+    # (Keyed by number, not by node: numbers spread evenly over the table, addresses at times do not.)
+    waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
+    heap = [-start.number]
     state = local.state
     recording = state.grad
     state.grad = create_graph
     try:
         while heap:
-            node = heappop(heap)[1]
-            g = pending.pop(node)
-            if node.is_end or node.hooks is not None:
+            order = heappop(heap)
+            node, g, _ = waiting.pop(order)
+            is_end = order > 0  # an AccumulateGrad
+            if is_end or node.hooks is not None:
                 g = node.run_hooks_before(g)
             if wanted and node in wanted:
                 for edge in wanted[node]:
                     value = g if node.outputs == 1 else g[edge[1]]
                     if value is not None:
                         captured[edge] = value
-                if node.is_end and not into_leaves:
+                if is_end and not into_leaves:
                     continue
-                if not node.is_end and not any(edge is not None and edge[0] in needed for edge in node.edges):
+                if not is_end and not any(edge is not None and edge[0] in needed for edge in node.edges):
                     continue
             grads = node.backward(g, create_graph, needed)
             if not retain_graph:
@@ -225,28 +227,29 @@ def walk(
                 target, number = edge
                 if needed is not None and target not in needed:
                     continue
-                if target.outputs != 1:
-                    if g._array.shape != target.shape[number] or g._array.dtype is not target.dtype[number]:
-                        g = _fitted(node, g, target.shape[number], target.dtype[number])
-                    slots = pending.get(target)
-                    if slots is None:
-                        slots = pending[target] = [None] * target.outputs
-                        heappush(heap, (-target.number, target))
-                    slots[number] = g if slots[number] is None else slots[number] + g
-                    continue
                 array = g._array
-                if array.shape != target.shape or array.dtype is not target.dtype:
-                    g = _fitted(node, g, target.shape, target.dtype)
-                there = pending.get(target)
-                if there is None:
-                    pending[target] = g
-                    heappush(heap, (-target.number, target))
-                elif target in sums:
-                    there._array += g._array
+                if array.dtype is not target.dtype or array.shape != target.shape:
+                    if target.outputs == 1:
+                        g = _fitted(node, g, target.shape, target.dtype)
+                    else:  # its dtype is a tuple, so that the test above sends it here
+                        g = _fitted(node, g, target.shape[number], target.dtype[number])
+                        entry = waiting.get(-target.number)
+                        if entry is None:
+                            entry = waiting[-target.number] = [target, [None] * target.outputs, False]
+                            heappush(heap, -target.number)
+                        slots = entry[1]
+                        slots[number] = g if slots[number] is None else slots[number] + g
+                        continue
+                order = -target.number
+                entry = waiting.get(order)
+                if entry is None:
+                    waiting[order] = [target, g, False]
+                    heappush(heap, order)
+                elif entry[2]:
+                    entry[1]._array += g._array
                 else:
-                    pending[target] = there + g
-                    if not create_graph:
-                        sums.add(target)
+                    entry[1] = entry[1] + g
+                    entry[2] = not create_graph
         return captured
     finally:
         state.grad = recording

@@ -108,7 +108,6 @@ class Node:
 
     op: Op
     outputs = 1  # how many; where there are several, gradients come as a tuple
-    is_end = False  # whether it is an AccumulateGrad
 
     edges: tuple[Edge | None, ...]
     saved: Any
@@ -238,7 +237,6 @@ class AccumulateGrad(Node):
 
     __slots__ = ("variable",)
 
-    is_end = True
     variable: Tensor
 
     def run_hooks_before(self, g: Any) -> Any:

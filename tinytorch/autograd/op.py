@@ -48,9 +48,11 @@ class Plan:
         holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
     """
 
-    __slots__ = ("holds_tensors", "index", "rules", "sources")
+    __slots__ = ("any_number", "holds_tensors", "index", "joint", "rules", "sources")
 
-    def __init__(self) -> None:
+    def __init__(self, joint: bool, any_number: bool) -> None:
+        self.joint = joint  # one rule for all inputs
+        self.any_number = any_number  # of outputs
         self.sources: list[tuple[int, Any]] = []
         self.index: dict[tuple[int, Any], int] = {}
         self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
@@ -91,9 +93,9 @@ class OpNode(Node):
                 ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
                 "graph a second time or if you need to access saved tensors after calling backward."
             )
-        if self.outputs == 1 and self.op.outputs != 1:
-            g = (g,)  # an op of any number of outputs gets a tuple also for one
         plan = self.plan
+        if plan.any_number and self.outputs == 1:
+            g = (g,)  # an op of any number of outputs gets a tuple also for one
         values = []
         for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
             if source[0] == PLAIN:
@@ -103,7 +105,7 @@ class OpNode(Node):
             else:  # the usual case, in line
                 values.append(item[0])
         edges = self.edges
-        if self.op.joint is not None:
+        if plan.joint:
             needs = tuple(
                 edge is not None and (needed is None or edge[0] in needed) for edge in edges
             )
@@ -393,7 +395,7 @@ class Op:
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
-        plan = Plan()
+        plan = Plan(self.joint is not None, self.outputs == 0)
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
             sources = [self._source(name, is_tensor) for name in self.wants["joint"]]

@@ -133,14 +133,18 @@ def _trunc_divided(a: Any, b: Any) -> Any:
     return np.trunc(np.true_divide(a, b))
 
 
+def _no_derivative(g: Tensor) -> Any:
+    raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
 floor_divide = pointwise(
-    "floor_divide", _floor_divided, x=lambda g: _zeros(g), y=lambda g: _zeros(g),
+    "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
     doc="Return `floor(x / y)`, elementwise.",
 )  # fmt: skip
 _div_trunc = pointwise("div", _trunc_divided, x=lambda g: _zeros(g), y=lambda g: _zeros(g))
 _div_floor = pointwise("div", _floor_divided, x=lambda g: _zeros(g), y=lambda g: _zeros(g))
 remainder = pointwise(
-    "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * floor_divide(x, y),
+    "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
     doc="Return the remainder of `x / y` with the sign of `y`, as Python's `%`.",
 )  # fmt: skip
 fmod = pointwise(
