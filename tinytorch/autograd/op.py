@@ -28,11 +28,13 @@ from tinytorch.autograd.view import View, refresh
 Formula = Callable[..., Any]
 
 # What is saved for a formula's parameter, and how it is unpacked.
-INPUT, OUTPUT, PLAIN, RESIDUAL = range(4)
+INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY = range(6)
 
 # The sources that the hot callers compare by identity; `Op._source` hands out these very objects.
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
+
+_TENSORS = (INPUT, OUTPUT, RESIDUAL)
 
 _MISSING: Any = object()
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -63,7 +65,7 @@ class Plan:
         if source not in self.index:
             self.index[source] = len(self.sources)
             self.sources.append(source)
-            self.holds_tensors |= source[0] != PLAIN
+            self.holds_tensors |= source[0] in _TENSORS
         return self.index[source]
 
 
@@ -98,9 +100,10 @@ class OpNode(Node):
             g = (g,)  # an op of any number of outputs gets a tuple also for one
         values = []
         for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
-            if source[0] == PLAIN:
+            kind = source[0]
+            if kind not in _TENSORS:
                 values.append(item)
-            elif create_graph or source[0] != INPUT or item[0]._cell[0] != item[1]:
+            elif create_graph or kind != INPUT or item[0]._cell[0] != item[1]:
                 values.append(self._unpack(source, item, create_graph))
             else:  # the usual case, in line
                 values.append(item[0])
@@ -373,7 +376,11 @@ class Op:
         """Return what is kept of one source; `OpNode.backward` unpacks it."""
         kind, position = source
         if kind == PLAIN:
-            return position(values) if callable(position) else values[position]
+            return values[position]
+        if kind == SHAPE:
+            return values[position]._array.shape if isinstance(values[position], Tensor) else ()
+        if kind == PROPERTY:
+            return position(values)
         if kind == INPUT:
             tensor = values[position]
             if tensor._cell is None:
@@ -429,7 +436,9 @@ class Op:
             return (RESIDUAL, self.residuals.index(name))
         base, _, what = name.rpartition("_")
         if base in self.position and what in ("shape", "shapes", "dtype"):
-            return (PLAIN, _property_of(self.position[base], what))
+            if what == "shape":
+                return (SHAPE, self.position[base])
+            return (PROPERTY, _property_of(self.position[base], what))
         if name.startswith("out") and name[3:].isdecimal():
             return (OUTPUT, int(name[3:]))
         raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
@@ -443,9 +452,7 @@ _NUMBERS = (int, float, bool, np.number, np.bool_)
 
 @functools.cache
 def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
-    """Return the function that takes a shape or dtype out of the arguments (cached, so that plans share it)."""
-    if what == "shape":
-        return lambda values: values[position]._array.shape if isinstance(values[position], Tensor) else ()
+    """Return the function that takes a dtype or shapes out of the arguments (cached, so that plans share it)."""
     if what == "dtype":
         return lambda values: values[position]._array.dtype
     return lambda values: [tensor._array.shape for tensor in values[position]]
@@ -521,7 +528,9 @@ def op(
             node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
             nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result,
         )  # fmt: skip
-        return _public(made, functools.wraps(kernel)(_caller(made)))
+        one = made.inputs == (0,) and many is None and outputs == 1 and not residuals and joint is None
+        caller = _caller_of_one(made) if one else _caller(made)
+        return _public(made, functools.wraps(kernel)(caller))
 
     return declare
 
@@ -591,6 +600,63 @@ def _caller(made: Op) -> Callable[..., Any]:
         if made.result is not None:
             return made.result(*tensors)
         return tuple(tensors) if several else tensors[0]
+
+    return call
+
+
+def _caller_of_one(made: Op) -> Callable[..., Any]:
+    """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
+    kernel, tails, positional, node_class, view = made.kernel, made.tails, made.positional, made.node_class, made.view
+    plan = made._plan((True,), (True,)) if made.wants else None
+    general = _caller(made)
+    wrapped = made.result
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tail = tails.get(len(args))
+        if kwargs or tail is None or not isinstance(args[0], Tensor):
+            return general(*args, **kwargs)
+        x = args[0]
+        values = args + tail if tail else args
+        try:
+            array = kernel(x._array, *values[1:positional])
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        if type(array) is not np.ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = None
+        state = local.state
+        out._cell = None if state.inference else [0]
+        if view:
+            View.attach(out, x, made, values, state)
+        if state.grad and plan is not None:
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad and array.dtype.kind == "f":
+                node = _new(node_class)
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = array.dtype
+                saved = []
+                for source in plan.sources:
+                    kind, position = source
+                    if kind == PLAIN:
+                        saved.append(values[position])
+                    elif kind == SHAPE:
+                        saved.append(x._array.shape)
+                    else:
+                        saved.append(made.saved(source, values, (array,), out._cell))
+                node.saved = saved
+                out._edge = (node, 0)
+                out._requires_grad = True
+                return out if wrapped is None else wrapped(out)
+        out._edge = None
+        out._requires_grad = False
+        return out if wrapped is None else wrapped(out)
 
     return call
 

@@ -436,16 +436,26 @@ fmin = pointwise(
 )  # fmt: skip
 
 
+def _between(x: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        x = np.maximum(x, min)
+    return x if max is None else np.minimum(x, max)
+
+
+@op(name="Clamp", x=lambda g, x, min, max: g * _inside(x, min, max))
+def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+    return _between(x, min, max)
+
+
 @op(
+    name="Clamp",
     x=lambda g, x, min, max: g * _inside(x, min, max),
     min=lambda g, x, min, max: g * ((x < min) if max is None else (x < min) & (min < max)),
     max=lambda g, x, min, max: g * ((x > max) if min is None else (x > max) | (max < min)),
     broadcasts=True,
 )
-def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
-    if min is not None:
-        x = np.maximum(x, min)
-    return x if max is None else np.minimum(x, max)
+def _clamp_to_tensors(x: Any, min: Any = None, max: Any = None) -> Any:
+    return _between(x, min, max)
 
 
 def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
@@ -467,7 +477,14 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
         tensor([-1.0000,  0.5000,  1.0000])
     """
-    return _clamp(*_bounded(input, min, max))  # type: ignore[no-any-return]
+    if input.dtype.is_floating_point and type(min) in _NUMBER_OR_NONE and type(max) in _NUMBER_OR_NONE:
+        if min is None and max is None:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        return _clamp(input, min, max)  # type: ignore[no-any-return]
+    return _clamp_to_tensors(*_bounded(input, min, max))  # type: ignore[no-any-return]
+
+
+_NUMBER_OR_NONE = frozenset((builtins.int, builtins.float, type(None)))
 
 
 def _bounded(input: Tensor, min: Any, max: Any) -> tuple[Any, Any, Any]:
