@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import in_place
-from tinytorch.ops import pointwise
+from tinytorch.ops import create, linalg, pointwise, random, reduce, shape
 
 # module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
 METHODS: dict[Any, str] = {
@@ -21,6 +21,25 @@ METHODS: dict[Any, str] = {
         not_equal pow positive rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh
         sqrt square sub subtract tan tanh true_divide trunc xlogy
     """,
+    create: "new_empty new_full new_ones new_tensor new_zeros",
+    random: """
+        bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_
+    """,
+    reduce: """
+        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
+        min nanmean nanmedian nansum norm prod std sum sum_to_size var
+    """,
+    shape: """
+        adjoint as_strided broadcast_to chunk clone contiguous cpu cuda data_ptr diag diag_embed diagflat diagonal dim
+        dsplit element_size expand expand_as flatten flip fliplr flipud hsplit is_complex is_contiguous
+        is_floating_point is_signed moveaxis movedim narrow ndimension nelement numel permute ravel real repeat
+        repeat_interleave reshape reshape_as roll rot90 select size split split_with_sizes squeeze storage_offset
+        stride swapaxes swapdims t tensor_split tile to transpose tril triu type_as unbind unflatten unfold unsqueeze
+        view view_as vsplit
+    """,
+    linalg: """
+        addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot
+    """,
 }
 # … and those of which an in-place method `name_` is derived.
 IN_PLACE: dict[Any, str] = {
@@ -31,6 +50,12 @@ IN_PLACE: dict[Any, str] = {
         less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor lt mul multiply nan_to_num ne
         neg negative not_equal pow rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt
         square tan tanh true_divide trunc xlogy
+    """,
+    reduce: """
+        cumprod cumsum
+    """,
+    linalg: """
+        addbmm addmm addmv baddbmm
     """,
 }
 
@@ -43,8 +68,15 @@ def bind() -> None:
     for module, names in IN_PLACE.items():
         for name in names.split():
             setattr(Tensor, f"{name}_", in_place(getattr(module, name)))
-    for name, function in OPERATORS.items():
+    for name, function in (OPERATORS | shape.CONVERSIONS | shape.PROPERTIES).items():
         setattr(Tensor, name, function)
+
+
+def bound_names() -> set[str]:
+    """Return the names of all members of Tensor that `bind` sets."""
+    names = {name for listed in METHODS.values() for name in listed.split()}
+    names |= {f"{name}_" for listed in IN_PLACE.values() for name in listed.split()}
+    return names | set(OPERATORS) | set(shape.CONVERSIONS) | set(shape.PROPERTIES)
 
 
 def _backward(
@@ -170,6 +202,8 @@ OPERATORS: dict[str, Any] = {
     "__ixor__": in_place(pointwise.bitwise_xor),
     "__lshift__": pointwise.bitwise_left_shift,
     "__rshift__": pointwise.bitwise_right_shift,
+    "__matmul__": linalg.operator_matmul,
+    "__rmatmul__": linalg.operator_rmatmul,
     "__eq__": _comparison(pointwise.eq),
     "__ne__": _comparison(pointwise.ne),
     "__lt__": _comparison(pointwise.lt),

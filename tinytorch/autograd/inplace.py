@@ -35,7 +35,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         if not isinstance(x, Tensor):
             raise TypeError(f"{made.name}_(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
         values = made.bind((x, *args), kwargs)
-        edges = made.edges_of(made.tensors_of(values)) if local.state.grad else None
+        edges = made.edges_of([values[i] for i in made.inputs]) if local.state.grad else None
         check_write(x, edges is not None)
         target = x._array
         residuals: tuple[Any, ...] = ()
@@ -64,7 +64,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         x._bump()
         if edges is not None:
             node = made.record(edges, values, (target,), x._cell, residuals, written_to=x, before=before)
-            if any(edge is not None for edge in node.edges):
+            if node is not None:
                 written(x, (node, 0))
         return x
 
@@ -107,6 +107,7 @@ def written(x: Tensor, edge: Edge) -> None:
     values = (base, x, view, base._array.strides)
     made: Op = copy_slices.op
     node = made.record([base._edge, edge], values, (base._array,), base._cell)
+    assert node is not None
     old = base._edge
     base._edge, base._requires_grad = (node, 0), True
     move_retained(base, old)

@@ -220,6 +220,8 @@ class Op:
         self.position = {argument: i for i, argument in enumerate(arguments)}
         for unknown in [each for each in tensors if each not in self.position]:
             raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
+        #: Per input, whether it has no gradient.
+        self._constant = [joint is None and formulas.get(arguments[i]) is None for i in self.inputs]
         self.plans: dict[Any, Plan] = {}
         #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
         self.wants = {
@@ -280,9 +282,13 @@ class Op:
                 arrays[i] = value._array
             elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
                 arrays[i] = [self._array_of(each, i, k) for k, each in enumerate(value)]
-            elif value is not None and not isinstance(value, _NUMBERS):
-                self._array_of(value, i)
+            elif value is not None:
+                arrays[i] = self.checked(value, i)
         return self.compute(arrays)
+
+    def checked(self, value: Any, i: int) -> Any:
+        """Return a number given for a tensor as it is; PyTorch's error for anything else."""
+        return value if isinstance(value, _NUMBERS) else self._array_of(value, i)
 
     def compute(self, arrays: list[Any]) -> Any:
         """Call the kernel with plain arrays."""
@@ -300,12 +306,6 @@ class Op:
             raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
         raise TypeError(f"{self.name}(): {where} must be Tensor, not {type(value).__name__}")
 
-    def tensors_of(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what was given for the inputs, a sequence of tensors flattened."""
-        if self.many is not None:
-            return tuple(values[self.inputs[0]])
-        return tuple([values[i] for i in self.inputs])
-
     # Recording -------------------------------------------------------------------------------------------------------
 
     def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
@@ -314,7 +314,7 @@ class Op:
         edges: list[Edge | None] = []
         for tensor in tensors:
             edge = None
-            if isinstance(tensor, Tensor):
+            if type(tensor) is Tensor or isinstance(tensor, Tensor):
                 if tensor._view is not None:
                     refresh(tensor)
                 if tensor._requires_grad:
@@ -326,8 +326,8 @@ class Op:
     def record(
         self, edges: list[Edge | None], values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
         residuals: tuple[Any, ...] = (), written_to: Tensor | None = None, before: Any = None,
-    ) -> OpNode:
-        """Return the node of a call with its saved values.
+    ) -> OpNode | None:
+        """Return the node of a call with its saved values, or None if no input that needs a gradient has a formula.
 
         Args:
             edges: the inputs' edges.
@@ -336,17 +336,28 @@ class Op:
             residuals: what the kernel keeps for the formulas.
             written_to: the first input, when the op wrote to it in place; `before` is a copy of what it held.
         """
-        if self.many is None:
-            edges = [
-                edge if self._differentiable(i) else None for i, edge in zip(self.inputs, edges, strict=True)
-            ]
-        key = (
-            tuple([edge is not None for edge in edges]),
-            tuple([isinstance(values[i], Tensor) for i in self.inputs]),
-        )
+        if self.many is not None:
+            key: Any = None  # one formula serves all
+        else:
+            key = 0
+            k = 0
+            for i in self.inputs:
+                if edges[k] is not None:
+                    if self._constant[k]:
+                        edges[k] = None
+                    else:
+                        key |= 1 << k
+                if isinstance(values[i], Tensor):
+                    key |= 256 << k
+                k += 1
+            if not key & 255:
+                return None
         plan = self.plans.get(key)
         if plan is None:
-            plan = self.plans[key] = self._plan(*key)
+            plan = self.plans[key] = self._plan(
+                tuple([edge is not None for edge in edges]),
+                tuple([isinstance(values[i], Tensor) for i in self.inputs]),
+            )
         node: OpNode = _new(self.node_class)
         node.edges = tuple(edges)
         node.plan = plan
@@ -359,7 +370,15 @@ class Op:
         else:
             node.shape = tuple([out.shape for out in outs])
             node.dtype = tuple([out.dtype for out in outs])
-        node.saved = [self.saved(source, values, outs, cell, residuals) for source in plan.sources]
+        node.saved = saved = []
+        for source in plan.sources:
+            kind = source[0]
+            if kind == PLAIN:
+                saved.append(values[source[1]])
+            elif kind == INPUT and values[source[1]]._cell is not None:
+                saved.append((values[source[1]], values[source[1]]._cell[0]))
+            else:
+                saved.append(self.saved(source, values, outs, cell, residuals))
         if written_to is not None:
             # What the input held before the write: a copy, since its memory holds the output now.
             for k, (kind, position) in enumerate(plan.sources):
@@ -396,9 +415,6 @@ class Op:
             watched = cell if position == 0 else None
             return (outs[position], watched, 0 if watched is None else watched[0])
         return (residuals[position], None, 0)
-
-    def _differentiable(self, i: int) -> bool:
-        return self.joint is not None or self.formulas.get(self.arguments[i]) is not None
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
@@ -577,28 +593,49 @@ def _camel(name: str) -> str:
 def _caller(made: Op) -> Callable[..., Any]:
     """Return the function of Tensors that binds, computes, wraps and records."""
 
+    tails, positional, inputs, many = made.tails, made.positional, made.inputs, made.many
+    several, hidden, wrapped = made.outputs != 1, len(made.residuals), made.result
+    keyword_only = len(made.arguments) > positional
+    differentiable = bool(made.wants)
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        values = made.bind(args, kwargs)
+        tail = None if kwargs else tails.get(len(args))
+        values = made.bind(args, kwargs) if tail is None else args + tail
         try:
-            result = made.run(values)
+            if many is not None or keyword_only:
+                result = made.run(values)
+            else:
+                arrays = list(values)
+                for i in inputs:
+                    value = values[i]
+                    if isinstance(value, Tensor):
+                        arrays[i] = value._array
+                    elif value is not None and type(value) not in _PLAIN_NUMBERS:
+                        arrays[i] = made.checked(value, i)
+                result = made.kernel(*arrays)
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
-        several = made.outputs != 1
-        results = [as_array(each) for each in result] if several or made.residuals else [as_array(result)]
-        count = len(results) - len(made.residuals)
-        residuals = tuple(results[count:])
-        tensors = [wrap(array) for array in results[:count]]
+        if not several and not hidden:
+            if type(result) is not np.ndarray:
+                result = as_array(result)
+            tensors = [wrap(result)]
+            residuals: tuple[Any, ...] = ()
+        else:
+            results = [as_array(each) for each in result]
+            count = len(results) - hidden
+            residuals = tuple(results[count:])
+            tensors = [wrap(array) for array in results[:count]]
         state = local.state
-        source = values[made.inputs[0]] if made.view else None
-        if source is not None:
+        if made.view:
             for k, each in enumerate(tensors):
-                View.attach(each, source, made, values, state, k if several else None)
-        if state.grad:
-            edges = made.edges_of(made.tensors_of(values))
+                View.attach(each, values[0], made, values, state, k if several else None)
+        if state.grad and differentiable:
+            given = values[inputs[0]] if many is not None else [values[i] for i in inputs]
+            edges = made.edges_of(given)
             if edges is not None:
                 attach(made, edges, values, tensors, residuals)
-        if made.result is not None:
-            return made.result(*tensors)
+        if wrapped is not None:
+            return wrapped(*tensors)
         return tuple(tensors) if several else tensors[0]
 
     return call
@@ -665,17 +702,16 @@ def attach(
     made: Op, edges: list[Edge | None], values: tuple[Any, ...], tensors: list[Tensor], residuals: tuple[Any, ...]
 ) -> None:
     """Record a call and make its results non-leaf tensors."""
-    if made.many is None and not any(
-        edge is not None and made._differentiable(i) for i, edge in zip(made.inputs, edges, strict=True)
-    ):
-        return
-    kinds = [each._array.dtype.kind == "f" and k not in made.nondiff for k, each in enumerate(tensors)]
-    if not any(kinds):
-        return
-    node = made.record(edges, values, tuple([each._array for each in tensors]), tensors[0]._cell, residuals)
-    for number, (each, differentiable) in enumerate(zip(tensors, kinds, strict=True)):
-        if differentiable:
+    number = 0
+    node: Any = None
+    for each in tensors:
+        if each._array.dtype.kind == "f" and number not in made.nondiff:
+            if node is None:
+                node = made.record(edges, values, tuple([out._array for out in tensors]), tensors[0]._cell, residuals)
+                if node is None:
+                    return
             each._edge, each._requires_grad = (node, number), True
+        number += 1
 
 
 def _unary(made: Op) -> Callable[[Any], Any]:

@@ -132,7 +132,7 @@ def check_write(tensor: Tensor, recorded: bool) -> None:
             "normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
     array = tensor._array
-    if 0 in array.strides and any(
+    if 0 in array.strides and array.size and any(
         stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True)
     ):
         raise RuntimeError(

@@ -1,0 +1,54 @@
+"""Datasets, samplers, collation and the `DataLoader`; image datasets and transforms (floor 4).
+
+`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have
+torchvision's names.
+"""
+
+from tinytorch.data import transforms, vision
+from tinytorch.data.collate import default_collate, default_convert
+from tinytorch.data.dataloader import DataLoader, get_worker_info
+from tinytorch.data.dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from tinytorch.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from tinytorch.data.vision import KMNIST, MNIST, FashionMNIST
+
+__all__ = [
+    "KMNIST",
+    "MNIST",
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "FashionMNIST",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "random_split",
+    "transforms",
+    "vision",
+]

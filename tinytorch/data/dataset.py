@@ -1,0 +1,412 @@
+"""Datasets: where samples come from, and how existing datasets are combined (floor 4).
+
+A dataset answers `dataset[index]` with one sample. It may answer for many samples at once in two
+ways, both optional:
+
+- `__getitems__(indices)`, PyTorch's: returns the list of samples, which the `DataLoader`'s collate
+  function then joins.
+- `__getbatch__(indices)`, tinytorch's: returns the batch that `default_collate` would have made of
+  those samples, or `NotImplemented` where it cannot. This is what makes a batch of `TensorDataset`
+  or `FashionMNIST` cost a few array operations, not a few hundred. Only a `DataLoader` with the
+  default collate function asks for it, and only where the class that defines it has the last word
+  on how samples are read: a subclass that overrides `__getitem__` or `__getitems__` alone is read
+  sample by sample, as it should be.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.ops.random import Generator, default_generator, randperm
+
+__all__ = [
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset",
+    "TensorDataset", "random_split",
+]  # fmt: skip
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """A map from indices to samples: subclass it and write `__getitem__`.
+
+    Write `__len__`, too, where the size is known: samplers and `len(loader)` ask it.
+    Two more methods are optional, see the top of this module: `__getitems__(indices)` returns a
+    list of samples, `__getbatch__(indices)` a whole collated batch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Squares(torch.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 4
+        ...
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        >>> len(Squares() + Squares()), Squares()[3]
+        (8, 9)
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: Dataset[T_co]) -> Dataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
+    """A stream of samples: subclass it and write `__iter__`.
+
+    It is for data that come in an order of their own, or without a known end.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Countdown(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter([3, 2, 1])
+        >>> list(torch.utils.data.DataLoader(Countdown(), batch_size=2))
+        [tensor([3, 2]), tensor([1])]
+    """
+
+    def __add__(self, other: Dataset[T_co]) -> Dataset[T_co]:
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Tensors of equal length, indexed together along their first dimension.
+
+    Args:
+        *tensors: tensors of shapes (N, ...), with the same N.
+
+    Raises:
+        AssertionError: the first dimensions differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> dataset = torch.utils.data.TensorDataset(torch.arange(3), torch.zeros(3, 2))
+        >>> dataset[1]
+        (tensor(1), tensor([0., 0.]))
+    """
+
+    tensors: tuple[Tensor, ...]
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __getbatch__(self, indices: Sequence[int]) -> Any:
+        if any(tensor.requires_grad for tensor in self.tensors):
+            return NotImplemented  # only the ordinary way records what the samples came from
+        where = positions(indices, len(self))
+        if where is None:
+            return NotImplemented
+        return [wrap(rows(tensor._array, where)) for tensor in self.tensors]
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].size(0))
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets of equal length side by side: a sample is the tuple, or the dict, of their samples.
+
+    Args:
+        *args: datasets whose samples make a tuple.
+        **kwargs: or datasets whose samples make a dict under these names.
+
+    Raises:
+        ValueError: both or neither were given, or the lengths differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.utils.data.StackDataset(image=[10, 20], text=["a", "b"])[1]
+        {'image': 20, 'text': 'b'}
+    """
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or"
+                "``dict``- (via ``kwargs``) like input/output, but both types are given."
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        self.datasets = args or kwargs
+        self._length = len(self._columns()[0])
+        if any(self._length != len(dataset) for dataset in self._columns()):
+            raise ValueError("Size mismatch between datasets")
+
+    def _columns(self) -> Sequence[Any]:
+        return list(self.datasets.values()) if isinstance(self.datasets, dict) else self.datasets
+
+    def _sample(self, items: Sequence[Any]) -> Any:
+        """Return one sample from the samples of each dataset."""
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, items, strict=True))
+        return tuple(items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._sample([dataset[index] for dataset in self._columns()])
+
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        columns = [read_samples(dataset, indices) for dataset in self._columns()]
+        for items in columns:
+            if len(items) != len(indices):
+                raise ValueError(
+                    "Nested dataset's output size mismatch."
+                    f" Expected {len(indices)}, got {len(items)}"
+                )
+        return [self._sample(items) for items in zip(*columns, strict=True)]
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Datasets one after the other.
+
+    Args:
+        datasets: map-style datasets, at least one.
+
+    Raises:
+        AssertionError: there is no dataset, or one is an `IterableDataset`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> both = torch.utils.data.ConcatDataset([[1, 2], [3]])
+        >>> len(both), both[-1], both.cumulative_sizes
+        (3, 3, [2, 3])
+    """
+
+    datasets: list[Any]
+    cumulative_sizes: list[int]
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Return the running sum of the lengths."""
+        return list(itertools.accumulate(len(dataset) for dataset in sequence))
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        super().__init__()
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, idx: Any) -> T_co:
+        if idx < 0:
+            if -idx > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            idx += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, idx)
+        before = self.cumulative_sizes[which - 1] if which else 0
+        return self.datasets[which][idx - before]  # type: ignore[no-any-return]
+
+
+class ChainDataset(IterableDataset[T_co]):
+    """Streams one after the other.
+
+    Args:
+        datasets: `IterableDataset`s, read as they are needed.
+
+    Raises:
+        AssertionError: (when reached) one of them is no `IterableDataset`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Pair(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter("ab")
+        >>> list(torch.utils.data.ChainDataset([Pair(), Pair()]))
+        ['a', 'b', 'a', 'b']
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        super().__init__()
+        self.datasets = datasets
+
+    def _streams(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self) -> Iterator[T_co]:
+        for dataset in self._streams():
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._streams())
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a dataset at some indices.
+
+    Args:
+        dataset: the whole dataset.
+        indices: which of its samples, in this order.
+
+    Raises:
+        NotImplementedError: a subclass overrides `__getitem__` and not `__getitems__`, which a
+            `DataLoader` would ask instead.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.utils.data.Subset("abcdef", [5, 0])[0]
+        'f'
+    """
+
+    dataset: Any
+    indices: Sequence[int]
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+        if (
+            type(self).__getitem__ is not Subset.__getitem__
+            and type(self).__getitems__ is Subset.__getitems__
+        ):
+            raise NotImplementedError(
+                f"{type(self).__name__} overrides __getitem__ but not __getitems__. "
+                "When subclassing Subset and overriding __getitem__, you must also override "
+                "__getitems__ to ensure DataLoader works correctly with your custom logic. "
+                "A simple implementation:\n\n"
+                "def __getitems__(self, indices):\n"
+                "    return [self.__getitem__(idx) for idx in indices]"
+            )
+
+    def __getitem__(self, idx: Any) -> T_co:
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[i] for i in idx]]  # type: ignore[no-any-return]
+        return self.dataset[self.indices[idx]]  # type: ignore[no-any-return]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        return read_samples(self.dataset, [self.indices[i] for i in indices])
+
+    def __getbatch__(self, indices: Sequence[int]) -> Any:
+        read = batch_reader(self.dataset)
+        return read([self.indices[i] for i in indices]) if read else NotImplemented
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
+) -> list[Subset[Any]]:
+    """Return the dataset cut into random subsets that do not overlap.
+
+    Args:
+        dataset: a map-style dataset with a length.
+        lengths: the sizes, which sum to the dataset's; or fractions that sum to 1: each gets
+            floor(fraction · length), and the first ones share what is left over, one each.
+        generator: where the permutation comes from.
+
+    Returns:
+        One `Subset` per length, with the same indices as PyTorch's from the same seed.
+
+    Raises:
+        ValueError: the sizes do not sum to the dataset's, or a fraction lies outside 0 … 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> train, val = torch.utils.data.random_split(range(10), [0.75, 0.25])
+        >>> len(train), len(val)
+        (8, 2)
+    """
+    size = len(dataset)
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        for i, fraction in enumerate(lengths):
+            if fraction < 0 or fraction > 1:
+                raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+        sizes = [math.floor(size * fraction) for fraction in lengths]
+        for i in range(size - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+        for i, length in enumerate(sizes):
+            if length == 0:
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.",
+                    stacklevel=2,
+                )
+    else:
+        sizes = lengths  # type: ignore[assignment]
+    if sum(sizes) != size:
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    indices = randperm(sum(sizes), generator=generator).tolist()
+    return [
+        Subset(dataset, indices[end - length : end])
+        for end, length in zip(itertools.accumulate(sizes), sizes, strict=True)
+    ]
+
+
+# Reading many samples at once --------------------------------------------------------------------
+
+
+def read_samples(dataset: Any, indices: Iterable[Any]) -> list[Any]:
+    """Return the samples at `indices`: by `__getitems__`, or else one by one."""
+    many = getattr(dataset, "__getitems__", None)
+    return many(indices) if callable(many) else [dataset[i] for i in indices]
+
+
+def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
+    """Return the dataset's `__getbatch__`, or None if it has none to trust."""
+    if has_last_word(type(dataset), "__getbatch__", "__getitem__", "__getitems__"):
+        return dataset.__getbatch__  # type: ignore[no-any-return]
+    return None
+
+
+def has_last_word(cls: type, method: str, *others: str) -> bool:
+    """Return whether `cls` has `method`, and no `others` newer than it.
+
+    So a shortcut (`method`) is never taken past a subclass that redefines what it is a shortcut for
+    (`others`).
+    """
+    for base in cls.__mro__:
+        if method in vars(base):
+            return True
+        if any(other in vars(base) for other in others):
+            return False
+    return False
+
+
+def positions(indices: Sequence[Any], length: int) -> slice | np.ndarray[Any, Any] | None:
+    """Return where the rows at `indices` are: a slice if they are consecutive, else an index array.
+
+    None stands for what should be read sample by sample: no index at all, and indices that are no
+    integers or out of range, so that the error is that of `dataset[index]`.
+    """
+    if not indices:
+        return None
+    first, count = indices[0], len(indices)
+    # Lists compare in C: it takes a quarter of a microsecond to find 64 indices consecutive.
+    within = type(first) is int and 0 <= first <= length - count
+    if within and indices == list(range(first, first + count)):
+        return slice(first, first + count)
+    try:
+        found = np.fromiter(map(operator.index, indices), np.intp, count)
+    except TypeError:
+        return None
+    return found if -length <= found.min() and found.max() < length else None
+
+
+def rows(array: np.ndarray[Any, Any], where: slice | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy of the rows at `where`: a batch never shares memory with the dataset."""
+    return array[where].copy() if isinstance(where, slice) else array.take(where, axis=0)

@@ -1,0 +1,418 @@
+"""Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST` (floor 4).
+
+Each is four files, images and labels for training and test, in the idx format: a magic number (two
+zero bytes, the element type, the number of dimensions), the sizes as big-endian 32-bit integers,
+and then the bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.data.collate import default_collate
+from tinytorch.data.dataset import Dataset, positions, rows
+from tinytorch.data.transforms import Compose, split
+
+__all__ = ["KMNIST", "MNIST", "FashionMNIST"]
+
+ROOT_VARIABLE = "TINYTORCH_DATA"  # the environment variable that names the default root
+CHUNK = 1 << 20  # bytes read at a time
+TIMEOUT = 30  # seconds that a mirror may stay silent
+
+
+class MNIST(Dataset[tuple[Any, Any]]):
+    """Handwritten digits (LeCun et al.): 60,000 training and 10,000 test images of 28×28 bytes.
+
+    A sample is (image, label): a Pillow image, or what `transform` makes of it, and an int. In a
+    `DataLoader` with `transform=ToTensor()` (or `Compose([ToTensor(), Normalize(...)])`) a batch is
+    computed at once, straight from the bytes, and no image passes through Pillow.
+
+    Args:
+        root: the folder that has (or gets) the files, in `<root>/MNIST/raw`, unpacked or as .gz; if
+            None, the folder that the environment variable TINYTORCH_DATA names.
+        train: whether to give the training samples, or else the test samples.
+        transform: from an image to what a sample has instead.
+        target_transform: from a label to what a sample has instead.
+        download: whether to fetch the files that are missing.
+
+    Attributes:
+        data: the images, a uint8 tensor (N, 28, 28).
+        targets: the labels, an int64 tensor (N,).
+        classes: the names of the labels.
+
+    Raises:
+        RuntimeError: files are missing, damaged, or cannot be downloaded.
+        ValueError: neither `root` nor TINYTORCH_DATA is given.
+
+    Example:
+        >>> from tinytorch.data import DataLoader
+        >>> from tinytorch.data.transforms import ToTensor
+        >>> digits = MNIST("data", transform=ToTensor(), download=True)  # doctest: +SKIP
+        >>> images, labels = next(iter(DataLoader(digits, batch_size=64)))  # doctest: +SKIP
+        >>> images.shape, labels.shape  # doctest: +SKIP
+        (torch.Size([64, 1, 28, 28]), torch.Size([64]))
+    """
+
+    mirrors: ClassVar[Sequence[str]] = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "http://yann.lecun.com/exdb/mnist/",
+    )
+    #: The files, training then test, images then labels, and their MD5 sums.
+    resources: ClassVar[Sequence[tuple[str, str]]] = (
+        ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+        ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
+        ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
+        ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
+    )
+    classes: Sequence[str] = (
+        "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four",
+        "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine",
+    )  # fmt: skip
+
+    data: Tensor
+    targets: Tensor
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        download: bool = False,
+    ) -> None:
+        if root is None:
+            root = os.environ.get(ROOT_VARIABLE)
+            if not root:
+                raise ValueError(
+                    f"{type(self).__name__} needs a folder: "
+                    f"pass root=..., or set the environment variable {ROOT_VARIABLE}"
+                )
+        self.root = os.path.expanduser(root) if isinstance(root, str) else root
+        self.train = train
+        self.transform = transform
+        self.target_transform = target_transform
+        if download:
+            self.download()
+        self.data, self.targets = self._load()
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        array, target = self.data[index].numpy(), int(self.targets[index])
+        whole, single = split(self.transform)
+        if whole:  # the first steps take arrays: Pillow is not needed
+            batch: Any = Compose(whole)(array[None])
+            image: Any = batch[0]
+        else:
+            image = _pillow_image(array, type(self).__name__)
+        return self._finish(Compose(single), image, target)
+
+    def _finish(self, transform: Compose, image: Any, target: int) -> tuple[Any, Any]:
+        """Return the sample, given an image that what is left of the transform is for."""
+        image = transform(image)
+        return image, target if self.target_transform is None else self.target_transform(target)
+
+    def __getbatch__(self, indices: Sequence[int]) -> Any:
+        whole, single = split(self.transform)
+        where = positions(indices, len(self))
+        if not whole or where is None or not self._is_as_loaded():
+            return NotImplemented
+        images: Any = Compose(whole)(self.data.numpy()[where])  # (B, 28, 28) -> (B, 1, 28, 28)
+        targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
+        if not single and self.target_transform is None:
+            return [images, wrap(targets)]
+        finish = functools.partial(self._finish, Compose(single))
+        return default_collate(list(map(finish, images, targets.tolist())))
+
+    def _is_as_loaded(self) -> bool:
+        """Return whether `data` and `targets`, which a program may replace, are still tensors."""
+        if not (isinstance(self.data, Tensor) and isinstance(self.targets, Tensor)):
+            return False
+        return bool(self.targets.shape == self.data.shape[:1])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def raw_folder(self) -> str:
+        """The folder of the four files."""
+        return os.path.join(self.root, type(self).__name__, "raw")
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The label of each class name."""
+        return {name: i for i, name in enumerate(self.classes)}
+
+    def extra_repr(self) -> str:
+        """Return what `repr` adds about the split."""
+        return f"Split: {'Train' if self.train is True else 'Test'}"
+
+    def __repr__(self) -> str:
+        body = [f"Number of datapoints: {len(self)}", f"Root location: {self.root}"]
+        body += self.extra_repr().splitlines()
+        transforms = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
+        if any(transform is not None for transform in transforms.values()):
+            body.append("StandardTransform")
+        lines = [f"Dataset {type(self).__name__}", *("    " + line for line in body)]
+        for head, transform in transforms.items():
+            if transform is not None:
+                lines.append(head + repr(transform).replace("\n", "\n" + " " * len(head)))
+        return "\n".join(lines)
+
+    # The files -----------------------------------------------------------------------------------
+
+    def download(self) -> None:
+        """Fetch the files that are missing, check their sums, and unpack them.
+
+        A file appears under its name only when it is whole, so an interrupted download leaves
+        nothing behind.
+
+        Raises:
+            RuntimeError: no mirror gave a file with the right sum.
+        """
+        os.makedirs(self.raw_folder, exist_ok=True)
+        for name, md5 in self.resources:
+            packed = os.path.join(self.raw_folder, name)
+            unpacked = packed.removesuffix(".gz")
+            found = _present(packed)
+            if found == unpacked or (found == packed and _md5_of(packed) == md5):
+                continue
+            self._fetch(packed, md5)
+            # Unpacked files load ten times as fast, and torchvision looks for nothing else.
+            with _whole_file(unpacked) as file, _open(packed) as stream:
+                while chunk := stream.read(CHUNK):
+                    file.write(chunk)
+
+    def _fetch(self, path: str, md5: str) -> None:
+        """Download one file from the first mirror that has it whole."""
+        name = os.path.basename(path)
+        failures = []
+        for mirror in self.mirrors:
+            try:
+                return _download(mirror + name, path, md5)
+            except (OSError, RuntimeError, ValueError) as error:
+                failures.append(f"Tried {mirror}, got:\n{error}")
+        raise RuntimeError("\n".join([f"Error downloading {name}:", *failures, self._by_hand()]))
+
+    def _by_hand(self) -> str:
+        names = ", ".join(name for name, _ in self.resources)
+        return (
+            "Without a network, put these files, packed or unpacked, "
+            f"into {self.raw_folder}: {names}"
+        )
+
+    def _load(self) -> tuple[Tensor, Tensor]:
+        """Return images and labels of this split."""
+        paths = [os.path.join(self.raw_folder, name) for name, _ in self.resources]
+        found = [path for packed in paths if (path := _present(packed))]
+        if len(found) < len(paths):
+            raise RuntimeError(
+                f"Dataset not found. You can use download=True to download it. {self._by_hand()}"
+            )
+        image_path, label_path = found[:2] if self.train else found[2:]
+        images = read_idx(image_path, ndim=3)
+        labels = read_idx(label_path, ndim=1)
+        if len(images) != len(labels):
+            raise _damaged(label_path, f"expected {len(images)} labels, found {len(labels)}")
+        return wrap(images), wrap(labels.astype(np.int64))
+
+
+class FashionMNIST(MNIST):
+    """Photographs of clothes (Xiao et al.): 60,000 training and 10,000 test images of 28×28 bytes.
+
+    Arguments, attributes and errors are those of `MNIST`; the files are in
+    `<root>/FashionMNIST/raw`.
+    """
+
+    mirrors = ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",)
+    resources = (
+        ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+        ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
+        ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
+        ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
+    )
+    classes = (
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+        "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+    )  # fmt: skip
+
+
+class KMNIST(MNIST):
+    """Handwritten kana (Clanuwat et al.): 60,000 training and 10,000 test images of 28×28 bytes.
+
+    Arguments, attributes and errors are those of `MNIST`; the files are in `<root>/KMNIST/raw`.
+    """
+
+    mirrors = ("http://codh.rois.ac.jp/kmnist/dataset/kmnist/",)
+    resources = (
+        ("train-images-idx3-ubyte.gz", "bdb82020997e1d708af4cf47b453dcf7"),
+        ("train-labels-idx1-ubyte.gz", "e144d726b3acfaa3e44228e80efcd344"),
+        ("t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7"),
+        ("t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134"),
+    )
+    classes = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
+
+
+def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
+    """Return an array (H, W) of bytes as a Pillow image."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: "
+            "pip install 'tinytorch[vision]', or pass a transform that begins with "
+            "tinytorch.data.transforms.ToTensor(), which needs no Pillow"
+        ) from error
+    return Image.fromarray(array)
+
+
+# The idx format ----------------------------------------------------------------------------------
+
+
+def _present(packed: str) -> str | None:
+    """Return the path of a file as it lies there, unpacked or packed, or None."""
+    return next(filter(os.path.isfile, (packed.removesuffix(".gz"), packed)), None)
+
+
+def read_idx(path: str, ndim: int) -> np.ndarray[Any, Any]:
+    """Return the uint8 array that an idx file holds, plain or (by its name) gzip-compressed.
+
+    Args:
+        path: the file.
+        ndim: how many dimensions it should have.
+
+    Raises:
+        RuntimeError: the file is damaged: a wrong magic number, more or fewer bytes than its sizes
+            say, or broken compression.
+    """
+    from zlib import error as BadDeflate  # loaded by a program that reads such files, not at import
+
+    try:
+        with _open(path) as stream:
+            return _parse_idx(stream, path, ndim)
+    except (EOFError, OSError, BadDeflate) as error:
+        # gzip's BadGzipFile is an OSError without a number; one with a number is the system's (no
+        # permission).
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def _parse_idx(stream: io.BufferedIOBase, path: str, ndim: int) -> np.ndarray[Any, Any]:
+    header_size = 4 + 4 * ndim
+    header = stream.read(header_size)
+    if len(header) < header_size:
+        raise _damaged(path, f"expected a header of {header_size} bytes, found {len(header)}")
+    magic, *shape = np.frombuffer(header, ">u4").tolist()
+    expected = 0x0800 + ndim  # 08: unsigned bytes
+    if magic != expected:
+        raise _damaged(path, f"expected the magic number 0x{expected:08x}, found 0x{magic:08x}")
+    count = math.prod(shape)
+    wanted = f"expected {'x'.join(map(str, shape))} = {count} bytes after the header"
+    # Deflate packs at most 1032 bytes into one: no array is made for sizes that the file cannot
+    # hold.
+    size = os.path.getsize(path)
+    most = size * 1032 if path.endswith(".gz") else size - header_size
+    if count > most:
+        raise _damaged(path, f"{wanted}, found at most {most}")
+    array = np.empty(shape, np.uint8)
+    view = array.reshape(-1).data
+    found = 0
+    while found < count and (got := stream.readinto(view[found : found + CHUNK])):
+        found += got
+    if found < count:
+        raise _damaged(path, f"{wanted}, found {found}")
+    if stream.read(1):  # reading past the end is also what makes gzip compare its sum
+        raise _damaged(path, f"{wanted}, found more")
+    return array
+
+
+def _damaged(path: str, what: str) -> RuntimeError:
+    remedy = "Delete it and use download=True to fetch it again"
+    return RuntimeError(f"{path} is damaged: {what}. {remedy}")
+
+
+def _open(path: str) -> io.BufferedIOBase:
+    if path.endswith(".gz"):
+        import gzip  # loaded by a program that reads such files, not at import
+
+        return gzip.open(path, "rb")
+    return open(path, "rb")
+
+
+# Downloads ---------------------------------------------------------------------------------------
+
+
+def _download(url: str, path: str, md5: str) -> None:
+    """Write what `url` gives to `path`, if its MD5 sum is right.
+
+    Raises:
+        OSError: the connection failed.
+        RuntimeError: it broke off, or the sum is wrong.
+    """
+    # Loaded by a program that downloads, not at import.
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    digest, received = _md5(), 0
+    request = Request(url, headers={"User-Agent": "tinytorch"})
+    try:
+        with (
+            urlopen(request, timeout=TIMEOUT) as response,
+            _whole_file(path) as file,
+            tqdm(
+                total=getattr(response, "length", None),
+                unit="B",
+                unit_scale=True,
+                desc=os.path.basename(path),
+            ) as bar,
+        ):
+            while chunk := response.read(CHUNK // 16):
+                file.write(chunk)
+                digest.update(chunk)
+                received += len(chunk)
+                bar.update(len(chunk))
+            if digest.hexdigest() != md5:
+                raise RuntimeError(
+                    f"expected the MD5 sum {md5}, found {digest.hexdigest()} of {received} bytes"
+                )
+    except HTTPException as error:
+        raise RuntimeError(f"the answer broke off: {error!r}") from error
+
+
+@contextmanager
+def _whole_file(path: str) -> Iterator[IO[bytes]]:
+    """Give a file that becomes `path` once it is whole; an exception (or Ctrl-C) removes it."""
+    part = f"{path}.{os.getpid()}.part"  # each process has its own
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def _md5() -> Any:
+    import hashlib  # loaded by a program that downloads, not at import
+
+    # A checksum against accidents: allowed where MD5 is not allowed for cryptography.
+    return hashlib.md5(usedforsecurity=False)
+
+
+def _md5_of(path: str) -> str:
+    digest = _md5()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return str(digest.hexdigest())

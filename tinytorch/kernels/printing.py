@@ -1,0 +1,231 @@
+"""An array as the text that PyTorch prints for a tensor (floor 1: arrays in, text out).
+
+The text is made in three steps. `_shown` turns the array into nested lists of Python numbers, with
+`...` where a long dimension is cut. `_float_format` looks at all the numbers that will be shown and
+decides on one way to write them, so that they line up. `_body` lays the written numbers out in
+rows. `format_tensor` puts the frame around: `tensor(`, and what follows (`dtype=...`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+
+__all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
+
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+_options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed from now on; what is None stays as it is, except `sci_mode`.
+
+    Args:
+        precision: digits after the decimal point, 4 at first.
+        threshold: a tensor of more elements than this is shown by its edges only, 1000 at first.
+        edgeitems: how many elements are shown at either end of a long dimension, 3 at first.
+        linewidth: characters per line, 80 at first.
+        profile: "default", "short" or "full" (never cut), a set of the four above.
+        sci_mode: whether to write 1.0000e+00; None lets the magnitudes decide. Every call sets it,
+            as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_printoptions(precision=2)
+        >>> torch.tensor([1.12345])
+        tensor([1.12])
+        >>> torch.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        _options.update(_PROFILES.get(profile, {}))
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    _options.update({name: value for name, value in given.items() if value is not None})
+    _options["sci_mode"] = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """Return the options of printing as the keyword arguments of `set_printoptions`.
+
+    Example:
+        >>> from tinytorch.kernels.printing import get_printoptions
+        >>> get_printoptions()["precision"]
+        4
+    """
+    return dict(_options)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Set the options of `set_printoptions` inside a `with` block, and restore them after it.
+
+    Example:
+        >>> import numpy as np
+        >>> from tinytorch import dtypes
+        >>> from tinytorch.kernels.printing import format_tensor, printoptions
+        >>> with printoptions(precision=1):
+        ...     print(format_tensor(np.array([0.25]), dtypes.float64))
+        tensor([0.2], dtype=torch.float64)
+    """
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+def format_tensor(
+    array: np.ndarray[Any, Any],
+    dtype: dtypes.dtype,
+    *,
+    name: str = "tensor",
+    requires_grad: bool = False,
+    grad_fn: str | None = None,
+    device: str | None = None,
+) -> str:
+    """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
+
+    Args:
+        array: the elements, of any shape.
+        dtype: their type; named in the text when the numbers do not say it.
+        name: what stands before the bracket: "tensor", or the name of a subclass.
+        requires_grad: whether to say so, where no `grad_fn` does.
+        grad_fn: the name of the node that made the tensor, such as "AddBackward0".
+        device: the device when it is not the default one, such as "cuda:0".
+
+    Example:
+        >>> import numpy as np
+        >>> from tinytorch import dtypes
+        >>> format_tensor(np.array([1.0, 2.5]), dtypes.float64, requires_grad=True)
+        'tensor([1.0000, 2.5000], dtype=torch.float64, requires_grad=True)'
+    """
+    prefix = name + "("
+    suffixes = [] if device is None else [f"device='{device}'"]
+    if array.size == 0:
+        text = "[]"
+        if array.ndim != 1:
+            suffixes.append(f"size={array.shape}")
+        explicit = dtype is not dtypes.get_default_dtype()  # no element hints at the type
+    else:
+        text = _format_elements(array, dtype, indent=len(prefix))
+        if not _options["edgeitems"]:
+            suffixes.append(f"size={array.shape}")
+        explicit = dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)
+    if explicit:
+        suffixes.append(f"dtype={dtype}")
+    if grad_fn is not None:
+        suffixes.append(f"grad_fn=<{grad_fn}>")
+    elif requires_grad:
+        suffixes.append("requires_grad=True")
+    return _join_suffixes(prefix + text, suffixes, indent=len(prefix)) + ")"
+
+
+def _format_elements(array: np.ndarray[Any, Any], dtype: dtypes.dtype, indent: int) -> str:
+    cut = array.size > _options["threshold"]
+    values: list[Any] = []
+    shown = _shown(array, dtype, cut, values)
+    write: Callable[[Any], str]
+    if dtype.is_floating_point:
+        width, write = _float_format(values)
+    else:
+        width, write = max((len(str(value)) for value in values), default=1), str
+    return _body(shown, array.ndim, indent, width, lambda value: write(value).rjust(width))
+
+
+def _shown(array: np.ndarray[Any, Any], dtype: dtypes.dtype, cut: bool, values: list[Any]) -> Any:
+    """Return the elements to show as nested lists, `...` for what is cut; add them to `values`.
+
+    Only the edges of a large array are ever converted, so printing it costs nothing.
+    """
+    edge = _options["edgeitems"]
+    if array.ndim == 0 or not cut:
+        # float64 holds every narrower float exactly, and `tolist` makes it Python's own.
+        plain = array.astype(np.float64) if dtype.is_floating_point else array
+        values.extend(plain.reshape(-1).tolist())
+        return plain.tolist()
+    n = array.shape[0]
+    if n <= 2 * edge:
+        return [_shown(array[i, ...], dtype, cut, values) for i in range(n)]
+    first = [_shown(array[i, ...], dtype, cut, values) for i in range(edge)]
+    last = [_shown(array[i, ...], dtype, cut, values) for i in range(n - edge, n)]
+    return [*first, ..., *last]
+
+
+def _float_format(values: list[float]) -> tuple[int, Callable[[float], str]]:
+    """Return the width of a column and the way to write a number in it, decided by all `values`.
+
+    Zeros, infinities and NaN have no say, neither in the notation nor in the width: in PyTorch
+    they stick out where they are longer than the rest.
+    """
+    precision, scientific = _options["precision"], _options["sci_mode"]
+    telling = [value for value in values if math.isfinite(value) and value != 0]
+    if not telling:
+        return 1, _write_whole
+    magnitudes = [abs(value) for value in telling]
+    low, high = min(magnitudes), max(magnitudes)
+    if scientific is None:
+        scientific = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
+    write: Callable[[float], str]
+    if scientific:
+        write = f"{{:.{precision}e}}".format
+    elif all(value.is_integer() for value in telling):
+        write = _write_whole
+    else:
+        write = f"{{:.{precision}f}}".format
+    return max(len(write(value)) for value in telling), write
+
+
+def _write_whole(value: float) -> str:
+    return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
+
+
+def _body(shown: Any, ndim: int, indent: int, width: int, write: Callable[[Any], str]) -> str:
+    """Return the numbers in brackets: vectors fill their lines, ndim - 1 newlines between rows."""
+    if ndim == 0:
+        return write(shown)
+    if ndim == 1:
+        # In a vector the ellipsis has a space before it, unless nothing else is there.
+        ellipsis = " ..." if len(shown) > 1 else "..."
+        cells = [ellipsis if value is ... else write(value) for value in shown]
+        per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
+        lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+    rows = [
+        "..." if row is ... else _body(row, ndim - 1, indent + 1, width, write) for row in shown
+    ]
+    return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(rows) + "]"
+
+
+def _join_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append the suffixes, each on a new line where the last line would get too long."""
+    length = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if length + len(suffix) + 2 > _options["linewidth"]:
+            text += ",\n" + " " * indent + suffix
+            length = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text

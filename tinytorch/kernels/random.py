@@ -1,0 +1,566 @@
+"""PyTorch's CPU random numbers, bit for bit: the generator, and what fills arrays (floor 1).
+
+PyTorch draws 32-bit words from MT19937, the Mersenne Twister; NumPy has the same engine. What is
+made of the words follows PyTorch's x86 build to the last bit, which takes more than the formulas:
+
+- Its compiler fuses `x * y + z` into one operation that rounds once (`_fma32`, `_fma64`).
+- 16 or more float32 normals come out of Cephes's single-precision log, sine and cosine, which round
+  differently from the C library's (`_log32`, `_cos_sin32`); float64 ones use the C library's own
+  (`_libm`).
+- An array is filled in the order of its memory, not of its indices (`_fill`).
+
+One thing PyTorch itself leaves to the machine: on Intel processors its `bernoulli_(p)` with a
+number for `p` (and so dropout) and `exponential_` draw from a generator of Intel's MKL. Here every
+machine gives what PyTorch gives on all the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "STATE_BYTES", "Source", "bernoulli", "bernoulli_each", "cauchy", "exponential", "full_range",
+    "fused", "geometric", "integers", "integers_of_dtype", "log_normal", "multinomial", "normal",
+    "permutation", "uniform",
+]  # fmt: skip
+
+Array = Any
+
+_MASK24 = (1 << 24) - 1
+_MASK53 = (1 << 53) - 1
+_BLOCK = 1 << 16  # numbers made at a time: the temporaries stay in the processor's cache
+
+# The bytes of PyTorch's generator state, `torch.get_rng_state()`: C's layout of a struct from its
+# early days.
+_STATE = np.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),  # words until the engine makes the next 624, plus one
+        ("seeded", "<i4"),
+        ("next", "<u8"),  # which of the 624 words comes next
+        ("words", "<u8", 624),
+        ("normal_x", "<f8"),
+        ("normal", "<f8"),  # the second of a pair of normals, kept for the next call
+        ("normal_rho", "<f8"),
+        ("has_normal", "<i4"),
+        ("padding", "<i4"),
+        ("normal32", "<f4"),
+        ("has_normal32", "<i4"),
+    ]
+)
+STATE_BYTES = _STATE.itemsize  # 5056
+
+
+class Source:
+    """The generator: MT19937, its seed, and the second of a pair of normals while it waits.
+
+    Attributes:
+        seed: what it was last seeded with, 0 <= seed < 2**64 (the engine takes the lower 32 bits).
+        normal: the waiting normal, or None.
+    """
+
+    __slots__ = ("_bits", "_fresh", "_numbers", "normal", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self._bits: Any = None  # made for the first draw: `numpy.random` takes 15 ms to import
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start again from `seed`."""
+        self.seed = seed
+        self.normal: float | None = None
+        # Nothing drawn yet: PyTorch's state tells this from "all 624 words are used up".
+        self._fresh = True
+        if self._bits is not None:
+            self._numbers.seed(seed & 0xFFFFFFFF)
+
+    def _engine(self) -> Any:
+        if self._bits is None:
+            self._bits = np.random.MT19937(0)
+            self._numbers = np.random.RandomState(self._bits)
+            self._numbers.seed(self.seed & 0xFFFFFFFF)
+        return self._bits
+
+    def words(self, n: int) -> Array:
+        """Return the next n 32-bit words, as uint32."""
+        engine = self._engine()
+        self._fresh = False
+        if n < 1024:  # eight times faster to call, but it makes them 64 bits wide
+            return engine.random_raw(n).astype(np.uint32)
+        return self._numbers.randint(0, 1 << 32, n, np.uint32)
+
+    def words64(self, n: int) -> Array:
+        """Return the next n 64-bit words, each of two 32-bit ones, the upper half first."""
+        engine = self._engine()
+        self._fresh = False
+        if n < 1024:
+            halves = engine.random_raw(2 * n)
+            return halves[::2] << 32 | halves[1::2]
+        return self._numbers.randint(0, 1 << 64, n, np.uint64)
+
+    def floats(self, n: int) -> Array:
+        """Return the next n float32 in [0, 1): 24 bits of a word each."""
+        words = self.words(n)
+        words &= _MASK24
+        numbers = words.view(np.int32).astype(np.float32)  # signed integers convert faster
+        numbers *= 2.0**-24
+        return numbers
+
+    def doubles(self, n: int) -> Array:
+        """Return the next n float64 in [0, 1): 53 bits of two words each."""
+        words = self.words64(n)
+        words &= _MASK53
+        numbers = words.view(np.int64).astype(np.float64)
+        numbers *= 2.0**-53
+        return numbers
+
+    def state(self) -> Array:
+        """Return the state as PyTorch's bytes, an uint8 array of `STATE_BYTES`."""
+        engine = self._engine().state["state"]
+        drawn = 0 if self._fresh else engine["pos"]
+        state = np.zeros((), _STATE)
+        state["seed"], state["seeded"] = self.seed, 1
+        state["next"], state["left"] = drawn, 1 if self._fresh else 625 - drawn
+        state["words"] = engine["key"]
+        if self.normal is not None:
+            state["normal"], state["has_normal"] = self.normal, 1
+        return np.frombuffer(state.tobytes(), np.uint8).copy()
+
+    def set_state(self, state: Array) -> None:
+        """Put back what `state` returned, here or in PyTorch.
+
+        Raises:
+            RuntimeError: these are not the bytes of a generator's state.
+        """
+        if state.size != STATE_BYTES:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG "
+                f"state size to be {state.size}"
+            )
+        fields = np.frombuffer(state.tobytes(), _STATE)[0]
+        left, position = int(fields["left"]), int(fields["next"])
+        if fields["seeded"] != 1 or not 0 < left <= 624 or position > 624:
+            raise RuntimeError("Invalid mt19937 state")
+        self._engine().state = {
+            "bit_generator": "MT19937",
+            "state": {
+                "key": fields["words"].astype(np.uint32),
+                "pos": 624 if left == 1 else position,
+            },
+        }
+        self.seed = int(fields["seed"])
+        self._fresh = left == 1 and position == 0
+        self.normal = float(fields["normal"]) if fields["has_normal"] else None
+
+
+# Filling ------------------------------------------------------------------------------------------
+
+
+def _fill(out: Array, make: Callable[[int], Array]) -> None:
+    """Fill `out` with what `make(n)` returns for piece after piece, in the order of its memory."""
+    contiguous = out.flags.c_contiguous
+    in_memory = out if contiguous else _memory_order(out)
+    contiguous = contiguous or in_memory.flags.c_contiguous
+    flat = in_memory.reshape(-1) if contiguous else np.empty_like(out, shape=out.size)
+    half = out.itemsize == 2
+    for start in range(0, flat.size, _BLOCK):
+        piece = flat[start : start + _BLOCK]
+        numbers = make(piece.size)
+        if half and numbers.dtype == np.float64:
+            numbers = numbers.astype(np.float32)  # PyTorch rounds twice
+        piece[...] = numbers
+    if not contiguous:
+        in_memory[...] = flat.reshape(in_memory.shape)
+
+
+def _memory_order(out: Array, like: Array | None = None) -> Array:
+    """Return `out` transposed so that its memory (that of `like`) is walked from first to last."""
+    strides = (out if like is None else like).strides
+    return out.transpose(sorted(range(out.ndim), key=lambda dim: -strides[dim]))
+
+
+def _fma32(x: Array, y: Array, z: Array) -> Array:
+    """Return x * y + z of float32 rounded once: the product is exact in float64."""
+    wide = np.multiply(x, y, dtype=np.float64)
+    wide += z
+    return wide.astype(np.float32)
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    """Return float64 x as high + low, so short that their products are exact (Veltkamp)."""
+    scaled = x * 134217729.0  # 2**27 + 1
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return x + y rounded, and what rounding took away (Knuth)."""
+    total = x + y
+    back = total - x
+    return total, (x - (total - back)) + (y - back)
+
+
+def _fma64(x: Array, y: Any, z: Any) -> Array:
+    """Return x * y + z of float64 rounded once.
+
+    Product and sums are kept with their errors; the last but one sum rounds to the odd neighbour,
+    so that the last one sees on which side of a tie the exact result lies (Boldo and Melquiond,
+    Emulation of FMA and correctly rounded sums, 2008).
+    """
+    product = x * y
+    (x_high, x_low), (y_high, y_low) = _split(x), _split(y)
+    error = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    small, smaller = _sum(error, z)
+    large, rest = _sum(product, small)
+    rest, lost = _sum(smaller, rest)
+    bits = rest.view(np.int64)
+    even = (lost != 0) & (bits & 1 == 0)
+    bits += np.where((lost > 0) == (rest > 0), even, -even.astype(np.int64))
+    return large + rest
+
+
+def fused(x: Array, y: Any, z: Any) -> Array:
+    """Return x * y + z rounded once, for float32 or float64 x."""
+    return _fma64(x, y, z) if x.dtype == np.float64 else _fma32(x, y, z)
+
+
+def _scale(x: Array, y: float, z: float) -> Array:
+    """Return x * y + z rounded once."""
+    # Where one of the two operations is exact there is nothing to fuse; 1e290 could not be split.
+    if y == 1 or z == 0 or abs(y) > 1e290:
+        return x * y + z
+    return fused(x, y, z)
+
+
+def _libm(function: Callable[[float], float], x: Array) -> Array:
+    """Return `function` of each x: the C library's; NumPy's differs in the last bit at times."""
+    return np.fromiter(map(function, x.tolist()), np.float64, x.size)
+
+
+def _map(
+    out: Array, function: Callable[[float], float], fast: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """Return how to map numbers for `out`: NumPy's way unless in float64, where it shows."""
+    return (lambda x: _libm(function, x)) if out.dtype == np.float64 else fast
+
+
+# Distributions of floating-point numbers ----------------------------------------------------------
+
+
+def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> None:
+    """Fill `out` with numbers of [low, high)."""
+    kind = out.dtype
+    draw = source.doubles if kind == np.float64 else source.floats
+    if low == 0 and high == 1 and kind.itemsize > 2:
+        _fill(out, draw)
+        return
+    wide = np.promote_types(kind, np.float32).type  # float16 is computed in float32
+    width, start = float(wide(high) - wide(low)), float(wide(low))
+    low, high = kind.type(low), kind.type(high)
+
+    def make(n: int) -> Array:
+        numbers = _scale(draw(n), width, start).astype(kind, copy=False)
+        if start != 0 or kind.itemsize == 2:  # what was rounded up to `high` becomes `low`
+            numbers[numbers == high] = low
+        return numbers
+
+    _fill(out, make)
+
+
+def normal(out: Array, source: Source, mean: float = 0.0, std: float = 1.0) -> None:
+    """Fill `out` with normally distributed numbers, by the method of Box and Muller.
+
+    Contiguous arrays of at least 16 numbers are made in blocks of 16, others in pairs.
+    """
+    if out.size >= 16 and out.flags.c_contiguous:
+        _normal_blocks(out.reshape(-1), source, mean, std)
+    else:
+        _fill(out, lambda n: _scale(_normal_pairs(source, n), std, mean))
+
+
+def _normal_pairs(source: Source, n: int) -> Array:
+    """Return n standard normals as float64; the second one of a pair begun waits in `source`."""
+    waiting = [] if source.normal is None else [source.normal]
+    pairs = (n - len(waiting) + 1) // 2
+    angle, radius = source.doubles(2 * pairs).reshape(pairs, 2).T if pairs else np.empty((2, 0))
+    radius = np.sqrt(-2 * _libm(math.log1p, -radius))
+    angle = 2 * math.pi * angle
+    numbers = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
+    numbers = np.concatenate([waiting, numbers])
+    source.normal = float(numbers[-1]) if numbers.size > n else None
+    return numbers[:n]
+
+
+def _normal_blocks(out: Array, source: Source, mean: float, std: float) -> None:
+    """Fill flat `out` with blocks of 16 normals, each made of 16 uniforms.
+
+    What does not fill a block is drawn anew together with the numbers before it, as the last 16.
+    (Float32 and float64 draw the numbers of the part block first, and drop them.)
+    """
+    draw, transform = source.floats, _box_muller32
+    if out.dtype == np.float64:
+        draw, transform = source.doubles, _box_muller64
+    else:
+        mean, std = float(np.float32(mean)), float(np.float32(std))
+    rest = out.size % 16
+    end = out.size - rest
+    for start in range(0, end, _BLOCK):
+        n = min(_BLOCK, end - start)
+        u = draw(n)
+        last = rest and start + n == end
+        if last:
+            if out.itemsize >= 4:
+                draw(rest)
+            u = np.concatenate([u, draw(16)])
+        numbers = _scale(transform(u), std, mean)
+        out[start : start + n] = numbers[:n]
+        if last:
+            out[-16:] = numbers[n:]
+
+
+def _box_muller64(u: Array) -> Array:
+    """Return normals of float64 uniforms: of each 16 the first 8 give radii, the last 8 angles."""
+    first, last = np.moveaxis(u.reshape(-1, 2, 8), 1, 0)
+    radius = np.sqrt(-2 * _libm(math.log, (1 - first).ravel())).reshape(-1, 8)
+    angle = 2 * math.pi * last
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
+
+
+def _box_muller32(u: Array) -> Array:
+    """Return normals of float32 uniforms, as `_box_muller64`."""
+    # 8 floats as 2 items of 16 bytes: such halves of blocks are picked out and put back fastest.
+    halves = u.view(np.complex128).reshape(-1, 2, 2)
+    radius = 1 - np.ascontiguousarray(halves[:, 0]).view(np.float32).ravel()
+    angle = np.ascontiguousarray(halves[:, 1]).view(np.float32).ravel()
+    radius = _log32(radius)
+    radius *= -2
+    np.sqrt(radius, radius)
+    angle *= np.float32(2 * math.pi)
+    both = _cos_sin32(angle)  # (2, N/2)
+    both *= radius
+    out = np.empty_like(halves)
+    out[...] = both.view(np.complex128).reshape(2, -1, 2).swapaxes(0, 1)
+    return out.view(np.float32).ravel()
+
+
+def _coefficients(*values: float) -> list[float]:
+    """Return numbers rounded to float32, as float64 holds them."""
+    return [float(np.float32(value)) for value in values]
+
+
+# Polynomials of Cephes (Moshier, single precision: logf, sinf, cosf).
+_LOG = _coefficients(
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
+_COS = _coefficients(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_SIN = _coefficients(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS_SIN = [np.array([[cos], [sin]]) for cos, sin in zip(_COS, _SIN, strict=True)]
+_PI_4 = _coefficients(0.78515625, 2.4187564849853515625e-4, 3.77489497744594108e-8)  # three parts
+_ROOT_HALF_BITS = 0x3F3504F3  # of float32 sqrt(1/2)
+
+
+def _polynomial32(coefficients: list[Any], x: Array, y: Array) -> Array:
+    """Return the polynomial of float32 x, highest coefficient first, in y; each step is fused."""
+    wide_x = x.astype(np.float64)
+    wide = wide_x * coefficients[0]
+    wide += coefficients[1]
+    y[...] = wide
+    for coefficient in coefficients[2:]:
+        wide[...] = y
+        wide *= wide_x
+        wide += coefficient
+        y[...] = wide
+    return y
+
+
+def _log32(u: Array) -> Array:
+    """Return the logarithm of float32 u in (0, 1]; overwrites u."""
+    # u = (1 + x) 2^e with sqrt(1/2) <= 1 + x < sqrt(2)
+    bits = u.view(np.int32)
+    e = bits - _ROOT_HALF_BITS
+    e >>= 23
+    bits -= e << 23
+    x = u
+    x -= 1
+    e = e.astype(np.float32)
+    z = x * x
+    # log(1 + x) = x - x^2 / 2 + x^3 p(x)
+    y = _polynomial32(_LOG, x, np.empty_like(x))
+    y *= x
+    y = _fma32(y, z, e * np.float32(-2.12194440e-4))  # ln 2 = 0.693359375 - 2.1219e-4
+    z *= 0.5
+    y -= z
+    x += y
+    e *= 0.693359375  # exact
+    x += e
+    return x
+
+
+def _cos_sin32(x: Array) -> Array:
+    """Return the cosine and sine, (2, N), of float32 x in [0, 2 pi]; overwrites x."""
+    # x = octant * pi/4 + rest, |rest| <= pi/4, with an even octant.
+    octant = (x * np.float32(4 / math.pi)).astype(np.int32)
+    octant += 1
+    octant &= -2
+    multiple = octant.astype(np.float32)
+    x -= multiple * _PI_4[0]  # this product and the next are exact
+    x -= multiple * _PI_4[1]
+    x = _fma32(multiple, -_PI_4[2], x)
+    z = x * x
+    # cos = 1 - z/2 + z^2 p(z), sin = x + x z q(z)
+    y = _polynomial32(_COS_SIN, z, np.empty_like(x, shape=(2, x.size)))
+    y *= z
+    y = _fma32(y, np.stack([z, x]), np.stack([z * -0.5, x]))
+    y[0] += 1
+    # In octants 2 and 6 the two change places; sine is negative from 4 on, cosine in 2 and 4.
+    cos, sin = bits = y.view(np.int32)
+    swap = cos ^ sin
+    swap &= (octant << 30) >> 31
+    bits ^= swap
+    sin ^= (octant & 4) << 29
+    cos ^= (octant + 2 & 4) << 29
+    return y
+
+
+def exponential(out: Array, source: Source, rate: float = 1.0) -> None:
+    """Fill `out` with exponentially distributed numbers of the given rate."""
+    log1p = _map(out, math.log1p, np.log1p)
+    _fill(out, lambda n: -1 / rate * log1p(-source.doubles(n)))
+
+
+def cauchy(out: Array, source: Source, median: float = 0.0, sigma: float = 1.0) -> None:
+    """Fill `out` with numbers of the Cauchy distribution."""
+    tan = _map(out, math.tan, np.tan)
+    _fill(out, lambda n: _scale(tan(math.pi * (source.doubles(n) - 0.5)), sigma, median))
+
+
+def log_normal(out: Array, source: Source, mean: float = 1.0, std: float = 2.0) -> None:
+    """Fill `out` with numbers whose logarithms are normally distributed."""
+    exp = _map(out, math.exp, np.exp)
+    _fill(out, lambda n: exp(_scale(_normal_pairs(source, n), std, mean)))
+
+
+def geometric(out: Array, source: Source, p: float) -> None:
+    """Fill `out` with how many trials it takes to succeed, each with probability p."""
+    scale = math.log(1 - p)
+    _fill(out, lambda n: np.ceil(np.log(source.doubles(n)) / scale))
+
+
+# Integers -----------------------------------------------------------------------------------------
+
+
+def integers(out: Array, source: Source, low: int, count: int) -> None:
+    """Fill `out` with integers of [low, low + count); from 2**28 on `count` takes 64-bit words."""
+    if count >= 1 << 28:
+        _fill(out, lambda n: _moved(source.words64(n) % np.uint64(count), low))
+    else:
+        _fill(out, lambda n: _moved(source.words(n) % np.uint32(count), low))
+
+
+def _moved(numbers: Array, low: int) -> Array:
+    """Return unsigned integers plus `low` as int64, which wraps around."""
+    numbers = numbers.astype(np.int64)
+    numbers += low
+    return numbers
+
+
+def full_range(out: Array, source: Source) -> None:
+    """Fill `out` with integers of [-2**63, 2**63)."""
+    _fill(out, lambda n: source.words64(n).view(np.int64))
+
+
+def integers_of_dtype(out: Array, source: Source, digits: int) -> None:
+    """Fill `out` with integers from 0 to the greatest of its dtype, 2**digits for floats.
+
+    Args:
+        out: the array.
+        source: the generator.
+        digits: bits of the dtype's numbers: of the value (without sign), or of the mantissa.
+    """
+    count = (1 << digits) + (out.dtype.kind not in "biu")
+    if out.dtype.itemsize == 8:
+        _fill(out, lambda n: source.words64(n) % np.uint64(count))
+    else:
+        _fill(out, lambda n: source.words(n) % np.uint32(count))
+
+
+def bernoulli(out: Array, source: Source, p: float) -> None:
+    """Fill `out` with ones, each with probability p, and zeros."""
+    # u < p for u = k / 2^53 without making u: k < p 2^53, which float64 holds exactly.
+    bound = np.uint64(math.ceil(p * 2.0**53))
+    _fill(out, lambda n: (source.words64(n) & np.uint64(_MASK53)) < bound)
+
+
+def bernoulli_each(out: Array, source: Source, p: Array) -> None:
+    """Fill `out` with ones, each with its probability in `p`, floats of its shape, and zeros."""
+    in_memory = _memory_order(out)
+    draw = source.doubles if p.dtype == np.float64 else source.floats
+    in_memory[...] = draw(out.size).reshape(in_memory.shape) < _memory_order(p, like=out)
+
+
+def permutation(source: Source, n: int) -> Array:
+    """Return a random order of 0 … n-1, as int64.
+
+    It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i.
+    Done step by step that is slow in Python, so: what is in place s when step s reaches it was put
+    there by the last step i < s with j[i] = s, which brought what place i then held; following
+    these links from step to step, all at once and twice as far each time, tells what every place
+    held at its step. And step i picks up from place j[i] what the step before it with the same j
+    brought there.
+    """
+    if n >= 214748364:  # there PyTorch draws 64-bit words in another order
+        raise NotImplementedError("randperm of 214748364 or more numbers")
+    places = np.arange(n)
+    if n < 2:
+        return places
+    j = places.copy()
+    j[:-1] += source.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)
+    moved = np.flatnonzero(j != places)
+    held = places.copy()
+    held[j[moved]] = moved  # of steps with the same j the last one stays
+    while True:
+        further = held[held]
+        if np.array_equal(further, held):
+            break
+        held = further
+    # Sort the steps by (j, step): in front of each is the step before it with the same j.
+    bits = n.bit_length()
+    order = np.sort((j << bits) | places)
+    step, picked = order & ((1 << bits) - 1), order >> bits
+    same = np.flatnonzero(picked[1:] == picked[:-1])
+    stays = step == picked
+    picked[same + 1] = held[step[same]]
+    picked[stays] = held[step[stays]]  # a step with j[i] = i keeps what the place held
+    result = np.empty_like(places)
+    result[step] = picked
+    return result
+
+
+def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
+    """Return n indices per row of weights `p`, (rows, categories) or (categories,).
+
+    They are drawn in proportion to the weights. With replacement they are looked up in the
+    cumulative weights. Without, they are those of the n greatest p / e with exponentially
+    distributed e: the first to happen of events of these rates.
+    """
+    if not replacement or n == 1:
+        waits = np.empty_like(p, order="C")
+        exponential(waits, source)
+        speed = p / waits
+        if n == 1:
+            return speed.argmax(-1, keepdims=True)
+        return np.argsort(-speed, -1, kind="stable")[..., :n]
+    rows = np.ascontiguousarray(p.astype(np.promote_types(p.dtype, np.float32), copy=False))
+    rows = rows.reshape(-1, p.shape[-1])
+    chosen = np.empty((len(rows), n), np.int64)
+    for row, indices in zip(rows, chosen, strict=True):
+        cumulative = np.add.accumulate(row)
+        cumulative /= cumulative[-1]
+        cumulative[-1] = 1
+        indices[...] = np.searchsorted(cumulative.astype(np.float64), source.doubles(n))
+    return chosen.reshape(*p.shape[:-1], n)

@@ -1,0 +1,230 @@
+"""Reductions of arrays: which axes, sums that stay accurate, order statistics (floor 1)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+# NumPy's stubs know `keepdims` only as a constant.
+_add: Any = np.add.reduce
+_largest: Any = np.maximum.reduce
+_smallest: Any = np.minimum.reduce
+
+_ROWS = 32  # that many numbers are added one after another; blocks of them are then added in turn
+_SMALL = 1024  # arrays up to this size are summed as they come: the care below would cost more
+
+
+def axis_of(dim: Any, ndim: int, name: str) -> int:
+    """Return one dimension as a number from 0; 0-d tensors allow 0 and -1, as in PyTorch."""
+    try:
+        axis = operator.index(dim)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}"
+        ) from None
+    bound = ndim or 1
+    if not -bound <= axis < bound:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
+            f"but got {axis})"
+        )
+    return axis + bound if axis < 0 else axis
+
+
+def axes_of(dim: Any, ndim: int, name: str) -> tuple[int, ...] | None:
+    """Return dimensions as numbers from 0 in a tuple; None for all (also where `dim` is empty).
+
+    Raises:
+        IndexError: a dimension is out of range.
+        RuntimeError: one is given twice.
+        TypeError: `dim` is neither None, an int nor a sequence of ints.
+    """
+    if dim is None:
+        return None
+    if isinstance(dim, (tuple, list)):
+        axes = tuple([axis_of(each, ndim, name) for each in dim])
+        for each in axes:
+            if axes.count(each) > 1:
+                raise RuntimeError(f"dim {each} appears multiple times in the list of dims")
+    elif isinstance(dim, (float, str, bool)):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), "
+            "but expected dim to be an int or a tuple of ints"
+        )
+    else:
+        axes = (axis_of(dim, ndim, name),)
+    return axes if axes and ndim else None
+
+
+def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """Return the shape after a reduction over `dim` (already checked) that keeps dimensions."""
+    ndim = len(shape)
+    if dim is None or dim == () or dim == []:
+        return (1,) * ndim
+    if isinstance(dim, (tuple, list)):
+        gone = {each % ndim for each in dim} if ndim else set()
+        return tuple([1 if i in gone else length for i, length in enumerate(shape)])
+    if not ndim:
+        return ()
+    dim %= ndim
+    return (*shape[:dim], 1, *shape[dim + 1 :])
+
+
+def count_of(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
+    """Return how many elements go into one element of the reduction."""
+    return math.prod(shape) if axes is None else math.prod([shape[axis] for axis in axes])
+
+
+def spread(x: Any, shape: tuple[int, ...], dim: Any) -> Any:
+    """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
+    x = x.reshape(kept_shape(shape, dim))
+    if math.prod(shape) > 1 << 14:
+        return np.broadcast_to(x, shape)  # for a small array this view takes longer than a copy
+    out = np.empty_like(x, shape=shape)
+    out[...] = x
+    return out
+
+
+def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
+    """Return the sum over `axes`, with a rounding error like that of pairwise summation.
+
+    NumPy adds pairwise only along contiguous axes; over the others it adds row after row, and
+    errors grow with the
+    number of rows. It is also slow where the axis in its innermost loop is short. So: contiguous
+    rows are summed
+    by BLAS (as a product with ones, several times faster), and columns in blocks whose sums are
+    added in turn.
+    """
+    if x.size <= _SMALL or x.dtype.kind != "f":
+        return _add(x, axis=axes, keepdims=keepdims)
+    if x.dtype.itemsize < 4:
+        return total(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+    if axes is None:
+        axes = tuple(range(x.ndim))
+    if len(axes) == x.ndim:
+        out = _add(x if _dense(x) else x.reshape(-1), axis=None)
+        return out.reshape((1,) * x.ndim) if keepdims else out
+    # Axes in the order of memory, the one with the smallest stride last.
+    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    kept = [axis for axis in order if axis not in axes]
+    lengths = x.shape
+    out = _total(x.transpose(order), [axis in axes for axis in order])
+    if kept != sorted(kept):
+        out = out.transpose([kept.index(axis) for axis in sorted(kept)])
+    return out.reshape(kept_shape(lengths, axes)) if keepdims else out
+
+
+def _dense(x: Any) -> bool:
+    return bool(x.flags.c_contiguous or x.flags.f_contiguous)
+
+
+def _total(x: Any, reduced: list[bool]) -> Any:
+    """Return the sum over the axes flagged in `reduced`; the array's axes are in memory order."""
+    ndim = x.ndim
+    while True in reduced:
+        last = len(reduced) - 1 - reduced[::-1].index(True)
+        first = last
+        while first and reduced[first - 1]:
+            first -= 1
+        before, after = x.shape[:first], x.shape[last + 1 :]
+        shape = (math.prod(before), math.prod(x.shape[first : last + 1]), math.prod(after))
+        if not x.flags.c_contiguous and last == ndim - 1 and shape[1] > _SMALL:
+            rows = _add(x, axis=-1)  # long rows with gaps between them
+            x, reduced = rows, reduced[:-1]
+            ndim -= 1
+            continue
+        x = _middle(x.reshape(shape)).reshape(before + after)
+        reduced = reduced[:first] + reduced[last + 1 :]
+        ndim = len(reduced)
+    return x
+
+
+def _middle(x: Any) -> Any:
+    """Return the sum over the middle one of three axes."""
+    a, n, m = x.shape
+    if m == 1:
+        if n > _SMALL:
+            return _add(x, axis=(1, 2))
+        return x.reshape(a, n).dot(np.ones_like(x, shape=(n,)))
+    if n <= _ROWS:
+        return _add(x, axis=1)
+    blocks, rest = divmod(n, _ROWS)
+    body = x[:, : blocks * _ROWS]
+    if a == 1 and m < 512:  # short rows: far blocks side by side make long ones
+        sums = _add(body.reshape(_ROWS, blocks * m), axis=0).reshape(1, blocks, m)
+    else:
+        sums = _add(body.reshape(a, blocks, _ROWS, m), axis=2)
+    out = _middle(sums)
+    if rest:
+        out = out + _add(x[:, blocks * _ROWS :], axis=1)
+    return out
+
+
+def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: bool) -> Any:
+    """Return the sum of squared distances from the mean over `axes`, divided by `degrees`."""
+    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    mean = total(wide, axes, keepdims=True) / max(count_of(x.shape, axes), 1)
+    distance = wide - mean
+    out = total(np.square(distance), axes, keepdims) / max(degrees, 0)
+    return out.astype(x.dtype, copy=False)
+
+
+def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
+    """Return the p-norm over `axes`."""
+    if p == 2:
+        return np.sqrt(total(np.square(x), axes, keepdims))
+    size = np.abs(x)
+    if p == math.inf:
+        return _largest(size, axis=axes, keepdims=keepdims)
+    if p == -math.inf:
+        return _smallest(size, axis=axes, keepdims=keepdims)
+    if p == 0:
+        return np.count_nonzero(x, axis=axes, keepdims=keepdims)
+    if p == 1:
+        return total(size, axes, keepdims)
+    return np.power(total(np.power(size, p), axes, keepdims), 1 / p)
+
+
+def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
+    """Return `log(sum(exp(x)))` over `axes`, the largest element taken out: nothing overflows."""
+    top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
+    top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
+    out = np.log(total(np.exp(x - top), axes, keepdims))
+    return out + (top if keepdims else top.reshape(out.shape))
+
+
+def median_index(x: Any, axis: int, skip_nan: bool) -> Any:
+    """Return the index of the lower median along `axis` (kept, of length 1).
+
+    A NaN makes the result NaN (the first one's index), unless `skip_nan`.
+    """
+    length = x.shape[axis]
+    if x.dtype.kind != "f":
+        middle = (length - 1) // 2
+        order = np.argpartition(x, middle, axis=axis)
+        return order.take([middle], axis=axis)
+    nan = np.isnan(x)
+    if not nan.any():
+        middle = (length - 1) // 2
+        return np.argpartition(x, middle, axis=axis).take([middle], axis=axis)
+    order = np.argsort(x, axis=axis, kind="stable")  # NaN last
+    numbers = length - np.count_nonzero(nan, axis=axis, keepdims=True)
+    if skip_nan:
+        return np.take_along_axis(order, np.maximum(numbers - 1, 0) // 2, axis)
+    index = order.take([(length - 1) // 2], axis=axis)
+    return np.where(numbers < length, np.argmax(nan, axis=axis, keepdims=True), index)
+
+
+def scan(x: Any, y: Any, axis: int) -> Any:
+    """Return `out` with `out[k] = x[k] + y[k] * out[k - 1]` along `axis`."""
+    out = np.empty_like(x)
+    if not x.shape[axis]:
+        return out
+    xs, ys, outs = (np.moveaxis(each, axis, 0) for each in (x, y, out))
+    outs[0] = xs[0]
+    for k in range(1, len(xs)):
+        outs[k] = xs[k] + ys[k] * outs[k - 1]
+    return out

@@ -1,0 +1,348 @@
+"""Shapes of arrays: checked sizes, views with other strides, joining and triangles (floor 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch.kernels.reduce import axis_of
+
+Array = Any
+
+
+def full(sizes: Sequence[int]) -> list[int]:
+    """Return sizes as PyTorch's messages show them."""
+    return [int(size) for size in sizes]
+
+
+def inferred(size: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return `shape` with the one -1 in it worked out for `size` elements.
+
+    Raises:
+        RuntimeError: the shape does not fit, or leaves more than one length open.
+    """
+    known, unknown = 1, None
+    for i, length in enumerate(shape):
+        if length == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = i
+        elif length < 0:
+            raise RuntimeError(f"invalid shape dimension {length} at index {i} of shape {full(shape)}")
+        else:
+            known *= length
+    if unknown is None:
+        if known != size:
+            raise RuntimeError(f"shape '{full(shape)}' is invalid for input of size {size}")
+        return tuple(shape)
+    if known == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {full(shape)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
+            if size == 0
+            else f"shape '{full(shape)}' is invalid for input of size {size}"
+        )
+    if size % known:
+        raise RuntimeError(f"shape '{full(shape)}' is invalid for input of size {size}")
+    return (*shape[:unknown], size // known, *shape[unknown + 1 :])
+
+
+def view(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return `x` in another shape, on the same memory.
+
+    Raises:
+        RuntimeError: the shape does not fit, or the strides do not allow it.
+    """
+    try:
+        if not shape or min(shape) >= -1:  # NumPy takes any negative length for the open one
+            # A contiguous array is never copied, and the plain call is the faster one.
+            return x.reshape(shape) if x.flags.c_contiguous else x.reshape(shape, copy=False)
+    except ValueError:
+        pass
+    except TypeError:
+        kinds = ", ".join(type(length).__name__ for length in shape)
+        raise TypeError(
+            f"view() received an invalid combination of arguments - got ({kinds}), but expected a shape or a dtype"
+        ) from None
+    inferred(x.size, shape)  # raises if the shape is at fault
+    raise RuntimeError(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead."
+    )
+
+
+def can_view(x: Array, shape: tuple[int, ...]) -> bool:
+    """Return whether `x` can have that shape (which fits) on the same memory."""
+    if not x.flags.c_contiguous:
+        try:
+            x.reshape(shape, copy=False)
+        except ValueError:
+            return False
+    return True
+
+
+def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
+    """Return the bytes of `x` read as another dtype; the last dimension takes up a difference of sizes."""
+    mine = dtypes.from_numpy_dtype(x.dtype)
+    if mine.itemsize != kind.itemsize:
+        what = f"to view {mine.tensor_name} as {kind.tensor_name} (different element sizes)"
+        if not x.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 {what}")
+        last = x.strides[-1] // mine.itemsize
+        if last != 1 and x.shape[-1] > 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {last}")
+        ratio = kind.itemsize // mine.itemsize
+        if ratio and x.shape[-1] % ratio:
+            raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}")
+    return x.view(kind.numpy)
+
+
+def writable(made: Array, x: Array) -> Array:
+    """Return the view `made` of `x`, which NumPy gave as read-only, writable if `x` is."""
+    if type(made) is np.ndarray and x.flags.writeable:
+        made.flags.writeable = True
+    return made
+
+
+def expand(x: Array, sizes: Sequence[int]) -> Array:
+    """Return `x` with dimensions of length 1 repeated, and new ones in front, by strides of 0; -1 keeps a length."""
+    extra = len(sizes) - x.ndim
+    if extra < 0:
+        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
+        raise RuntimeError(
+            f"expand(torch.{kind}Tensor{{{full(x.shape)}}}, size={full(sizes)}): the number of sizes provided "
+            f"({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim})"
+        )
+    shape = list(sizes)
+    strides = [0] * len(shape)
+    for i, want in enumerate(sizes):
+        if i < extra:
+            if want < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}"
+                )
+            continue
+        have = x.shape[i - extra]
+        if want == -1 or want == have:
+            shape[i], strides[i] = have, x.strides[i - extra]
+        elif have != 1 or want < 0:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  Target sizes: {full(sizes)}.  Tensor sizes: {full(x.shape)}"
+            )
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.flags.writeable:
+        return np.ndarray(shape, x.dtype, x, 0, strides)  # a tenth of what broadcast_to costs
+    return writable(np.broadcast_to(x, shape), x)
+
+
+def window(x: Array, dim: int, size: int, step: int) -> Array:
+    """Return windows of `size` elements, `step` apart, along `dim`; the windows' elements are the last dimension."""
+    if not x.ndim:
+        x = x[None]
+    length = x.shape[dim]
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if size == 0:
+        count = length // step + 1
+        return np.empty_like(x, shape=(*x.shape[:dim], count, *x.shape[dim + 1 :], 0))
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dim, writeable=x.flags.writeable)
+    return windows[(slice(None),) * dim + (slice(None, None, step),)]
+
+
+def overlap_add(windows: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
+    """Return zeros of `shape` with each element of the windows added where `window` took it from."""
+    out = np.zeros(shape or (1,), windows.dtype, like=windows)
+    count = windows.shape[dim]
+    for k in range(size):
+        part = (slice(None),) * dim + (slice(k, k + (count - 1) * step + 1, step),)
+        out[part] += windows[..., k]
+    return out.reshape(shape)
+
+
+def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Return the diagonals of the planes of two dimensions, as a view with the diagonal as its last dimension."""
+    axis1, axis2 = axis_of(dim1, x.ndim, "diagonal"), axis_of(dim2, x.ndim, "diagonal")
+    if axis1 == axis2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return writable(x.diagonal(offset, axis1, axis2), x)
+
+
+def embed_diagonal(x: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
+    """Return zeros of `shape` with `x` on the diagonals that `diagonal` names."""
+    out = np.zeros(shape, x.dtype, like=x)
+    diagonal(out, offset, dim1, dim2)[...] = x
+    return out
+
+
+def promoted(xs: Sequence[Array]) -> list[Array]:
+    """Return arrays in their common dtype by PyTorch's rules."""
+    kind = xs[0].dtype
+    if all(x.dtype is kind or x.dtype == kind for x in xs):
+        return list(xs)
+    ranked = [(dtypes.from_numpy_dtype(x.dtype), 2 if x.ndim else 1) for x in xs]
+    common = dtypes.result_dtype(*ranked).numpy
+    return [x.astype(common, copy=False) for x in xs]
+
+
+def concatenated(xs: Sequence[Array], dim: int) -> Array:
+    """Return arrays joined along `dim`; empty ones of one dimension fit everywhere, as ever in PyTorch."""
+    if not xs:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(xs):
+        if not x.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    arrays = promoted(xs)
+    some = [x for x in arrays if x.shape != (0,)]
+    if len(some) != len(arrays) and some and some[0].ndim > 1:
+        arrays = some
+    first = arrays[0]
+    axis = axis_of(dim, first.ndim, "cat")
+    try:
+        return np.concatenate(arrays, axis=axis)
+    except ValueError:
+        pass
+    for i, x in enumerate(xs):
+        if x.shape == (0,):
+            continue
+        if x.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}")
+        for d, (want, have) in enumerate(zip(first.shape, x.shape, strict=True)):
+            if want != have and d != axis:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {axis}. Expected size {want} but got size "
+                    f"{have} for tensor number {i} in the list."
+                )
+    raise AssertionError("unreachable: NumPy refused shapes that fit")
+
+
+def stacked(xs: Sequence[Array], dim: int) -> Array:
+    """Return arrays of one shape side by side along a new dimension."""
+    if not xs:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = xs[0].shape
+    for i, x in enumerate(xs):
+        if x.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {full(shape)} at entry 0 and {full(x.shape)} "
+                f"at entry {i}"
+            )
+    axis = axis_of(dim, len(shape) + 1, "stack")
+    key = (slice(None),) * axis + (None,)
+    return np.concatenate([x[key] for x in promoted(xs)], axis=axis)
+
+
+def split_sizes(length: int, size: int, dim: int) -> list[int]:
+    """Return the lengths of the pieces of `size` (the last may be shorter) that `length` is cut into."""
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    if size == 0 and length:
+        raise RuntimeError(
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
+        )
+    if not length:
+        return [0]
+    count = math.ceil(length / size)
+    return [size] * (count - 1) + [length - size * (count - 1)]
+
+
+def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
+    """Return views of `x` cut along `dim` (from 0) into pieces of these lengths."""
+    parts, at = [], 0
+    before = (slice(None),) * dim
+    for size in sizes:
+        parts.append(x[(*before, slice(at, at + size))])
+        at += size
+    return tuple(parts)
+
+
+def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
+    """Return a copy turned k times by 90 degrees, from `dim0` towards `dim1`, in memory as PyTorch leaves it."""
+    k %= 4
+    if k == 0:
+        return x.copy("C")
+    flipped = {1: (dim1,), 2: (dim0, dim1), 3: (dim0,)}[k]
+    turned = flip(x, flipped)
+    return turned if k == 2 else turned.swapaxes(dim0, dim1)
+
+
+def flip(x: Array, axes: Sequence[int]) -> Array:
+    """Return a copy in reverse order along `axes` (from 0)."""
+    backwards, straight = slice(None, None, -1), slice(None)
+    return x[tuple([backwards if i in axes else straight for i in range(x.ndim)])].copy("C")
+
+
+def storage(x: Array) -> Array:
+    """Return the array that owns the memory of `x`."""
+    owner = x
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner
+
+
+def storage_offset(x: Array) -> int:
+    """Return how many elements of its memory come before the first of `x`."""
+    start: int = storage(x).__array_interface__["data"][0]
+    return int((x.__array_interface__["data"][0] - start) // x.itemsize)
+
+
+def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
+    """Return a view of the memory of `x` by sizes, strides and offset in elements.
+
+    Raises:
+        RuntimeError: strides are negative, do not match the sizes, or leave the memory.
+    """
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(stride, default=0) < 0:
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {full(stride)}"
+        )
+    owner = storage(x)
+    start = storage_offset(x) if offset is None else offset
+    needed = start + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if 0 in size:
+        needed = start
+    if needed * x.itemsize > owner.nbytes or start < 0:
+        raise RuntimeError(
+            f"setStorage: sizes {full(size)}, strides {full(stride)}, storage offset {start}, and itemsize "
+            f"{x.itemsize} requiring a storage size of {needed * x.itemsize} are out of bounds for storage of size "
+            f"{owner.nbytes}"
+        )
+    flat = owner.ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
+    return np.lib.stride_tricks.as_strided(
+        flat[start:] if 0 not in size else flat[:0],
+        tuple(size),
+        tuple([step * x.itemsize for step in stride]),
+    )
+
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides and offset, in elements of a memory
+
+
+def geometry(x: Array) -> Geometry:
+    """Return where the elements of `x` lie in its memory."""
+    return x.shape, tuple([step // x.itemsize for step in x.strides]), storage_offset(x)
+
+
+def restrided(x: Array, source: Geometry, target: Geometry) -> Array:
+    """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
+    places = [_places(each, x) for each in (source, target)]
+    memory = np.zeros(1 + max([int(each.max()) for each in places if each.size], default=0), x.dtype, like=x)
+    np.add.at(memory, places[0].reshape(-1), x.reshape(-1))
+    return memory[places[1]]
+
+
+def _places(of: Geometry, x: Array) -> Array:
+    shape, strides, start = of
+    places = np.full_like(x, start, dtype=np.int64, shape=shape)
+    for i, (length, step) in enumerate(zip(shape, strides, strict=True)):
+        places += (step * np.arange(length, like=x)).reshape([-1 if d == i else 1 for d in range(len(shape))])
+    return places

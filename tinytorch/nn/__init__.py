@@ -1,0 +1,14 @@
+"""Layers, losses and models: `nn.Module` and what is built on it."""
+
+from tinytorch.nn import functional as functional
+from tinytorch.nn import init as init
+from tinytorch.nn import modules as modules
+from tinytorch.nn import parameter as parameter
+from tinytorch.nn import utils as utils
+from tinytorch.nn.modules import *  # noqa: F403
+from tinytorch.nn.parameter import Buffer as Buffer
+from tinytorch.nn.parameter import Parameter as Parameter
+
+__all__ = sorted(
+    [*modules.__all__, "Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+)

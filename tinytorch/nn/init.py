@@ -1,0 +1,490 @@
+"""Filling parameters with their first values; every function writes into its tensor and returns it.
+
+None is recorded by autograd. The random ones draw the numbers that PyTorch draws from the same
+seed, and take `generator=`. The names without underscore are deprecated.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.mode import no_grad
+from tinytorch.ops.create import empty_like
+from tinytorch.ops.create import eye as _eye
+from tinytorch.ops.random import randperm
+
+__all__ = [
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
+    "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_",
+    "orthogonal", "orthogonal_", "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_",
+    "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+_LINEAR = (
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d",
+)  # fmt: skip
+_GAINS = {
+    **dict.fromkeys(_LINEAR, 1),
+    "sigmoid": 1,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,  # the value found to be stable in practice (Klambauer et al. derive 1)
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor that makes up for what an activation function takes off the deviation.
+
+    1 for linear functions, convolutions and sigmoid, 5/3 for tanh, sqrt(2) for relu, sqrt(2 / (1 +
+    slope²)) for leaky_relu, 3/4 for selu.
+
+    Args:
+        nonlinearity: the name of the function in `nn.functional`.
+        param: the negative slope of leaky_relu, 0.01 by default.
+
+    Raises:
+        ValueError: no gain is known for the name, or the slope is no number.
+
+    Example:
+        >>> from tinytorch import nn
+        >>> nn.init.calculate_gain("leaky_relu", 1)
+        1.0
+    """
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with numbers from the uniform distribution U(a, b).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.init.uniform_(torch.empty(100), 2, 3)
+        >>> bool(((w >= 2) & (w < 3)).all())
+        True
+    """
+    with no_grad():
+        filled: Tensor = tensor.uniform_(a, b, generator=generator)
+    return filled
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill with numbers from the normal distribution N(mean, std²).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.normal_(torch.empty(3, 5), std=0.02).shape
+        torch.Size([3, 5])
+    """
+    with no_grad():
+        filled: Tensor = tensor.normal_(mean, std, generator=generator)
+    return filled
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Fill with numbers from N(mean, std²), drawn anew while they are outside [a, b].
+
+    Args:
+        tensor: what to fill.
+        mean: of the distribution before it is cut off.
+        std: its standard deviation.
+        a: the lower bound.
+        b: the upper bound.
+        generator: where the numbers come from.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.init.trunc_normal_(torch.empty(1000), std=2)
+        >>> bool((w.abs() <= 2).all())
+        True
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
+            stacklevel=2,
+        )
+    inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
+    draw = _draw_normals_within if inside > 0.3 else _draw_uniforms_under_the_bell
+    with no_grad():
+        tensor.copy_(draw(tensor, mean, std, a, b, generator))
+    return tensor
+
+
+def _normal_cdf(x: float) -> float:
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+
+def _draw_normals_within(
+    like: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Return normal numbers, those outside [a, b] drawn again: quick where most are inside."""
+    low, high = (
+        like._array.dtype.type(a),
+        like._array.dtype.type(b),
+    )  # as the tensor would hold them
+    drawn: Tensor = empty_like(like).normal_(mean, std, generator=generator)
+    while True:
+        outside = (drawn < low.item()) | (drawn > high.item())
+        if not outside.any():
+            return drawn
+        drawn = empty_like(like).normal_(mean, std, generator=generator).where(outside, drawn)
+
+
+def _draw_uniforms_under_the_bell(
+    like: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Return uniforms from [a, b], kept with probability density / its peak: quick in a tail."""
+    peak = max(a, min(mean, b))
+    log_peak = -0.5 * ((peak - mean) / std) ** 2
+
+    def refused(drawn: Tensor) -> Tensor:
+        log_density: Any = ((drawn - mean) / std) ** 2 * -0.5 - log_peak
+        refused: Tensor = empty_like(like).uniform_(generator=generator).log() > log_density
+        return refused
+
+    drawn: Tensor = empty_like(like).uniform_(a, b, generator=generator)
+    pending = refused(drawn)
+    while pending.any():
+        again = empty_like(like).uniform_(a, b, generator=generator)
+        drawn = again.where(pending, drawn)
+        pending = refused(again) & pending
+    return drawn
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.constant_(torch.empty(2), 0.3)
+        tensor([0.3000, 0.3000])
+    """
+    with no_grad():
+        filled: Tensor = tensor.fill_(val)
+    return filled
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.ones_(torch.empty(2))
+        tensor([1., 1.])
+    """
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.zeros_(torch.empty(2))
+        tensor([0., 0.])
+    """
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Make a matrix the identity: 1 on the diagonal, else 0.
+
+    Raises:
+        ValueError: the tensor has not 2 dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.eye_(torch.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
+    _require_matrix(tensor)
+    with no_grad():
+        tensor.copy_(_eye(*tensor.shape, dtype=tensor.dtype))
+    return tensor
+
+
+def _require_matrix(tensor: Tensor) -> None:
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Make a convolution hand its channels on: 1 in the middle of kernel (c, c), else 0.
+
+    Args:
+        tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel
+            dimensions.
+        groups: of the convolution.
+
+    Raises:
+        ValueError: another number of dimensions, or `out_channels` is no multiple of `groups`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
+        tensor([[[0., 1., 0.]]])
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels, in_channels, *kernel = tensor.shape
+    if out_channels % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = out_channels // groups
+    middle = tuple(size // 2 for size in kernel)
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, in_channels)):
+                tensor[(group * per_group + channel, channel, *middle)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """Return how many inputs an output of the layer has, and how many outputs an input."""
+    if tensor.ndim < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    outputs, inputs, *kernel = tensor.shape
+    field = math.prod(kernel)
+    return inputs * field, outputs * field
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    modes = ["fan_in", "fan_out"]
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode.lower()} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)), also called Glorot's.
+
+    Args:
+        tensor: the weight, `(out_features, in_features, *kernel)`.
+        gain: see `calculate_gain`.
+        generator: where the numbers come from.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.init.xavier_uniform_(torch.empty(3, 3))
+        >>> bool((w.abs() <= 1).all())
+        True
+
+    Source:
+        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+        networks", 2010.
+    """
+    bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill from N(0, std²) with std = gain * sqrt(2 / (fan_in + fan_out)), also called Glorot's.
+
+    Args, errors and source are those of `xavier_uniform_`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.xavier_normal_(torch.empty(3, 5)).shape
+        torch.Size([3, 5])
+    """
+    return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
+
+
+def _xavier_std(tensor: Tensor, gain: float) -> float:
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return gain * math.sqrt(2.0 / (fan_in + fan_out))
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Fill from U(-bound, bound) with bound = gain * sqrt(3 / fan), also called He's.
+
+    Args:
+        tensor: the weight, `(out_features, in_features, *kernel)`.
+        a: the negative slope of leaky_relu.
+        mode: "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
+        nonlinearity: the function that follows, see `calculate_gain`.
+        generator: where the numbers come from.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
+        >>> bool((w.abs() <= 1).all())
+        True
+
+    Source:
+        He et al., "Delving deep into rectifiers", 2015.
+    """
+    if 0 in tensor.shape:
+        return _nothing_to_fill(tensor)
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Fill from N(0, std²) with std = gain / sqrt(fan), also called He's.
+
+    Args, errors and source are those of `kaiming_uniform_`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.init.kaiming_normal_(torch.empty(3, 5), mode="fan_out").shape
+        torch.Size([3, 5])
+    """
+    if 0 in tensor.shape:
+        return _nothing_to_fill(tensor)
+    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _nothing_to_fill(tensor: Tensor) -> Tensor:
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return tensor
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Make the rows (or columns, whichever are fewer) orthonormal, times `gain`.
+
+    Args:
+        tensor: at least 2-dimensional; the dimensions after the first count as one.
+        gain: see `calculate_gain`.
+        generator: where the numbers come from.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.init.orthogonal_(torch.empty(3, 5))
+        >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
+        True
+
+    Source:
+        Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural
+        networks", 2013.
+    """
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if 0 in tensor.shape:
+        return tensor
+    rows = tensor.shape[0]
+    with no_grad():
+        drawn = empty_like(tensor).reshape(rows, -1).normal_(0, 1, generator=generator)._array
+        wide = drawn.shape[0] < drawn.shape[1]
+        q, r = np.linalg.qr(drawn.T if wide else drawn)
+        q = q * np.sign(
+            np.diagonal(r)
+        )  # the signs that make it uniform over all orthogonal matrices
+        tensor.copy_(wrap((q.T if wide else q).reshape(tensor.shape)))
+        tensor.mul_(gain)
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fill a matrix from N(0, std²), with the fraction `sparsity` of each column set to 0.
+
+    Args:
+        tensor: the matrix.
+        sparsity: the fraction of zeros.
+        std: the standard deviation of the others.
+        generator: where the numbers come from; which become 0 the default generator says, as in
+            PyTorch.
+
+    Raises:
+        ValueError: the tensor has not 2 dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)
+        tensor([2, 2, 2])
+
+    Source:
+        Martens, "Deep learning via Hessian-free optimization", 2010.
+    """
+    _require_matrix(tensor)
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return `function` under its name without underscore, which warns."""
+    new = function.__name__
+    old = new[:-1]
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__ = renamed.__qualname__ = old
+    renamed.__doc__ = f"Do what `{new}` does; the name is deprecated."
+    del renamed.__wrapped__
+    return renamed
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

@@ -1,0 +1,683 @@
+"""Activation functions as modules; each calls the function of `nn.functional` of its name."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn import init as initial
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import empty
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU",
+    "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold",
+]  # fmt: skip
+
+
+class _Inplace(Module):
+    """A function without settings but whether it writes into its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        """Return "inplace=True" where it is so."""
+        return "inplace=True" if self.inplace else ""
+
+
+def _also_inplace(settings: str, inplace: bool) -> str:
+    return f"{settings}, inplace=True" if inplace else settings
+
+
+class ReLU(_Inplace):
+    """max(x, 0), element by element.
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return max(x, 0)."""
+        return F.relu(input, self.inplace)
+
+
+class Threshold(Module):
+    """`x` where x > threshold, else `value`.
+
+    Args:
+        threshold: up to here inclusive the input is replaced.
+        value: what replaces it.
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Threshold(0.1, 20)(torch.tensor([0.0, 1.0]))
+        tensor([20.,  1.])
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x, or `value` where x <= threshold."""
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return _also_inplace(f"threshold={self.threshold}, value={self.value}", self.inplace)
+
+
+class Hardtanh(Module):
+    """`x` clamped to [min_val, max_val].
+
+    Args:
+        min_val: the lower bound.
+        max_val: the upper bound.
+        inplace: whether to write into the input.
+        min_value, max_value: deprecated names of the bounds.
+
+    Raises:
+        AssertionError: the upper bound is not above the lower.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        super().__init__()
+        if min_value is not None:
+            warnings.warn(
+                "keyword argument `min_value` is deprecated and renamed to `min_val`",
+                FutureWarning,
+                stacklevel=2,
+            )
+            min_val = min_value
+        if max_value is not None:
+            warnings.warn(
+                "keyword argument `max_value` is deprecated and renamed to `max_val`",
+                FutureWarning,
+                stacklevel=2,
+            )
+            max_val = max_value
+        if max_val <= min_val:
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the clamped tensor."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return _also_inplace(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6), element by element.
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
+        tensor([0., 2., 6.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        """Return "inplace=True" where it is so."""
+        return "inplace=True" if self.inplace else ""
+
+
+class LeakyReLU(Module):
+    """`x` where x >= 0, else negative_slope * x.
+
+    Args:
+        negative_slope: the slope below 0.
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  2.0000])
+    """
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the leaky rectification of x."""
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return _also_inplace(f"negative_slope={self.negative_slope}", self.inplace)
+
+
+class PReLU(Module):
+    """`x` where x >= 0, else weight * x, with a slope that is trained.
+
+    Args:
+        num_parameters: 1, or the number of channels (dimension 1) for a slope each.
+        init: the slopes at first.
+        device, dtype: of the parameter.
+
+    Attributes:
+        weight: the slopes, `(num_parameters,)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
+        tensor([-0.2500,  2.0000])
+
+    Source:
+        He et al., "Delving deep into rectifiers", 2015.
+    """
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to `init` again."""
+        initial.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the leaky rectification of x."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """Return the number of slopes."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
+
+    Args:
+        lower: the least slope.
+        upper: the greatest.
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  2.0000])
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the leaky rectification of x."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return _also_inplace(f"lower={self.lower}, upper={self.upper}", self.inplace)
+
+
+class ELU(Module):
+    """`x` where x > 0, else alpha * (exp(x) - 1).
+
+    Args:
+        alpha: minus the limit at minus infinity.
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the exponential linear unit of x."""
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return _also_inplace(f"alpha={self.alpha}", self.inplace)
+
+
+class CELU(ELU):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+
+    Args:
+        alpha: minus the limit at minus infinity.
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
+        tensor([-0.7869,  2.0000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the continuously differentiable exponential linear unit of x."""
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class SELU(_Inplace):
+    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))).
+
+    With scale = 1.0507 and alpha = 1.6733, which keep mean 0 and variance 1 from layer to layer.
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+
+    Source:
+        Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the scaled exponential linear unit of x."""
+        return F.selu(input, self.inplace)
+
+
+class GELU(Module):
+    """x * Φ(x), with Φ the distribution function of the standard normal.
+
+    Args:
+        approximate: "none", or "tanh" for Φ(x) ≈ (1 + tanh(sqrt(2/π) * (x + 0.044715 x³))) / 2.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.GELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+
+    Source:
+        Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * Φ(x)."""
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        """Return the approximation."""
+        return f"approximate={self.approximate!r}"
+
+
+class SiLU(_Inplace):
+    """x * sigmoid(x), also called swish.
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * sigmoid(x)."""
+        return F.silu(input, self.inplace)
+
+
+class Mish(_Inplace):
+    """x * tanh(softplus(x)).
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3034,  1.9440])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * tanh(softplus(x))."""
+        return F.mish(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """x / 6 + 1 / 2 clamped to [0, 1].
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
+        tensor([0.0000, 0.5000, 0.7500])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the clamped line."""
+        return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return nothing, as PyTorch."""
+        return ""
+
+
+class Hardswish(_Inplace):
+    """x * hardsigmoid(x).
+
+    Args:
+        inplace: whether to write into the input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Hardswish()(torch.tensor([-4.0, 0.0, 1.5]))
+        tensor([-0.0000,  0.0000,  1.1250])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x * hardsigmoid(x)."""
+        return F.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Return nothing, as PyTorch."""
+        return ""
+
+
+class GLU(Module):
+    """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
+
+    Args:
+        dim: the dimension to halve.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+        tensor([0.5000, 1.0000])
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the gated half."""
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """Return the dimension."""
+        return f"dim={self.dim}"
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x)).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Sigmoid()(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logistic function of x."""
+        return F.sigmoid(input)
+
+
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.LogSigmoid()(torch.tensor([0.0, -200.0]))
+        tensor([  -0.6931, -200.0000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithm of the logistic function of x."""
+        return F.logsigmoid(input)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Tanh()(torch.tensor([0.0, 2.0]))
+        tensor([0.0000, 0.9640])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return tanh(x)."""
+        return F.tanh(input)
+
+
+class Tanhshrink(Module):
+    """`x` - tanh(x).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
+        tensor([0.0000, 1.0360])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x - tanh(x)."""
+        return F.tanhshrink(input)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
+
+    Args:
+        beta: how sharp the bend is.
+        threshold: from where on the function is taken for linear.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
+        tensor([ 0.6931, 30.0000])
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the smooth rectification of x."""
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softsign(Module):
+    """x / (1 + |x|).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softsign()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.5000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x / (1 + |x|)."""
+        return F.softsign(input)
+
+
+class Hardshrink(Module):
+    """`x` where |x| > lambd, else 0.
+
+    Args:
+        lambd: half the width of the gap.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Hardshrink()(torch.tensor([0.25, 1.0]))
+        tensor([0., 1.])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x with the small values zeroed."""
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        """Return `lambd`."""
+        return str(self.lambd)
+
+
+class Softshrink(Module):
+    """sign(x) * max(|x| - lambd, 0).
+
+    Args:
+        lambd: half the width of the gap.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softshrink()(torch.tensor([0.25, 1.0]))
+        tensor([0.0000, 0.5000])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x drawn towards 0."""
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        """Return `lambd`."""
+        return str(self.lambd)
+
+
+class _AlongDim(Module):
+    """A function of all elements along a dimension."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        """Return the dimension."""
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDim):
+    """exp(x) / Σ exp(x), with the sum along `dim`.
+
+    Args:
+        dim: the dimension whose slices sum to 1; without it a warning, and a guess as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softmax(dim=-1)(torch.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the probabilities."""
+        return F.softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmin(_AlongDim):
+    """Softmax of -x.
+
+    Args:
+        dim: the dimension whose slices sum to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softmin(dim=-1)(torch.tensor([0.0, 2.0]))
+        tensor([0.8808, 0.1192])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the probabilities."""
+        return F.softmin(input, self.dim, _stacklevel=5)
+
+
+class LogSoftmax(_AlongDim):
+    """x - log Σ exp(x), with the sum along `dim`.
+
+    Args:
+        dim: the dimension whose slices' exponentials sum to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))
+        tensor([-0.6931, -0.6931])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithms of the probabilities."""
+        return F.log_softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of an image, `(N, C, H, W)` or `(C, H, W)`.
+
+    Raises:
+        ValueError: the input has another number of dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Softmax2d()(torch.zeros(1, 4, 1, 1)).flatten()
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the probabilities."""
+        if input.dim() not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
+            )
+        return F.softmax(input, -3, _stacklevel=5)

@@ -1,0 +1,57 @@
+"""Distance and similarity of vectors as modules."""
+
+from __future__ import annotations
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["CosineSimilarity", "PairwiseDistance"]
+
+
+class CosineSimilarity(Module):
+    """x1 · x2 / (|x1| |x2|) along a dimension.
+
+    Args:
+        dim: the dimension of the vectors.
+        eps: the least length, against division by 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0]]))
+        tensor([1.])
+    """
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Return the cosines, one per pair of vectors."""
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    Args:
+        p: which norm.
+        eps: is added to the differences, against division by 0.
+        keepdim: whether the last dimension stays, of length 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+        tensor([5.0000])
+    """
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Return the distances, one per pair of vectors."""
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

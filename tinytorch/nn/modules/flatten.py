@@ -1,0 +1,72 @@
+"""Layers that only change the shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Module):
+    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Flatten()(torch.ones(32, 1, 28, 28)).shape
+        torch.Size([32, 784])
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the flattened tensor, a view where that is possible."""
+        flat: Tensor = input.flatten(self.start_dim, self.end_dim)
+        return flat
+
+    def extra_repr(self) -> str:
+        """Return the two dimensions."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Splits the dimension `dim` into several, of the sizes `unflattened_size`.
+
+    Raises:
+        TypeError: `unflattened_size` is no tuple of ints.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
+        torch.Size([3, 2, 5])
+    """
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                "unflattened_size must be a tuple of ints, but found type "
+                f"{type(unflattened_size).__name__}"
+            )
+        for i, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(size).__name__} at pos {i}"
+                )
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the tensor with its dimension split."""
+        split: Tensor = input.unflatten(self.dim, self.unflattened_size)
+        return split
+
+    def extra_repr(self) -> str:
+        """Return the dimension and its new sizes."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,0 +1,173 @@
+"""Affine layers: `Linear`, `Bilinear`, and the layer that does nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn import init
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import empty
+
+__all__ = ["Bilinear", "Identity", "Linear"]
+
+
+class Identity(Module):
+    """Returns its input; any arguments are accepted and mean nothing.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
+        tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return `input`."""
+        return input
+
+
+class Linear(Module):
+    """y = x Wᵀ + b.
+
+    Args:
+        in_features: length of the last dimension of the input.
+        out_features: length of the last dimension of the output.
+        bias: whether to add b.
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: `(out_features, in_features)`, from U(-k, k) with k = 1/sqrt(in_features).
+        bias: `(out_features,)`, from the same, or None.
+
+    Shape:
+        `(*, in_features)` -> `(*, out_features)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(20, 30)
+        >>> layer(torch.ones(128, 20)).shape
+        torch.Size([128, 30])
+    """
+
+    in_features: int
+    out_features: int
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        # With a = sqrt(5) the bound sqrt(3) * gain / sqrt(fan_in) comes out as 1 / sqrt(fan_in).
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x Wᵀ + b, of shape `(*, out_features)`."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and whether there is a bias."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """y_k = x1ᵀ W_k x2 + b_k.
+
+    Args:
+        in1_features: length of the last dimension of the first input.
+        in2_features: length of the last dimension of the second input.
+        out_features: length of the last dimension of the output.
+        bias: whether to add b.
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k =
+            1/sqrt(in1_features).
+        bias: `(out_features,)`, from the same, or None.
+
+    Shape:
+        `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
+
+    Raises:
+        ValueError: `in1_features` is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Bilinear(20, 30, 40)
+        >>> layer(torch.ones(128, 20), torch.ones(128, 30)).shape
+        torch.Size([128, 40])
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        if self.in1_features <= 0:
+            raise ValueError(
+                f"in1_features must be > 0, but got (in1_features={self.in1_features})"
+            )
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Return the bilinear form of both inputs, of shape `(*, out_features)`."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and whether there is a bias."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

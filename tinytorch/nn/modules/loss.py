@@ -1,0 +1,678 @@
+"""Losses as modules; each calls the function of `nn.functional` of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules.distance import PairwiseDistance
+from tinytorch.nn.modules.module import Module
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
+    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+]  # fmt: skip
+
+
+class _Loss(Module):
+    """Has `reduction`; `size_average` and `reduce` are deprecated ways to say it."""
+
+    reduction: str
+
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        if size_average is not None or reduce is not None:
+            reduction = F._reduction(size_average, reduce, reduction, stacklevel=4)
+        self.reduction = reduction
+
+
+class _WeightedLoss(_Loss):
+    """Has the buffer `weight` too."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+class L1Loss(_Loss):
+    """|x - y|.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class MSELoss(_Loss):
+    """(x - y)².
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+        beta: where the square ends and the line begins.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(_Loss):
+    """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2).
+
+    Args:
+        reduction: "mean" or "sum" over all elements, or "none".
+        delta: where the square ends and the line begins.
+
+    Raises:
+        TypeError: `delta` is no number.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(0.7500)
+    """
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+
+
+class KLDivLoss(_Loss):
+    """y * (log y - x), with x the logarithms of the probabilities that the model gives.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" over all elements, "sum", "none", or "batchmean": the sum over the number
+            of samples, which is the divergence.
+        log_target: whether the target comes as logarithms, too.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> y = torch.tensor([[0.5, 0.5]])
+        >>> torch.nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.25, 0.75]]).log(), y)
+        tensor(0.1438)
+    """
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class NLLLoss(_WeightedLoss):
+    """-weight[y] * x[y], with x the logarithms of the classes' probabilities (from `LogSoftmax`).
+
+    Args:
+        weight: a factor per class, `(C,)`.
+        size_average, reduce: deprecated, see `reduction`.
+        ignore_index: targets with this value count nothing.
+        reduction: "mean" (weighted), "sum", or "none".
+
+    Shape:
+        input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.log(torch.tensor([[0.25, 0.75]]))
+        >>> torch.nn.NLLLoss()(x, torch.tensor([1]))
+        tensor(0.2877)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.nll_loss(
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
+
+
+class CrossEntropyLoss(_WeightedLoss):
+    """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
+
+    Args:
+        weight: a factor per class, `(C,)`.
+        size_average, reduce: deprecated, see `reduction`.
+        ignore_index: targets with this value count nothing (class indices only).
+        reduction: "mean" (weighted), "sum", or "none".
+        label_smoothing: the share of the target's probability that is spread evenly over all
+            classes.
+
+    Shape:
+        input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
+        indices), or the input's shape (floating point, probabilities).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> scores = torch.tensor([[0.0, 0.0], [0.0, 2.0]])
+        >>> torch.nn.CrossEntropyLoss()(scores, torch.tensor([0, 1]))
+        tensor(0.4100)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.cross_entropy(
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+
+class BCELoss(_WeightedLoss):
+    """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
+
+    Args:
+        weight: a factor per element, broadcast over the batch.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
+        tensor(0.2877)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """`BCELoss` of sigmoid(x), without the rounding and overflow of doing it in two steps.
+
+    Args:
+        weight: a factor per element, broadcast over the batch.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+        pos_weight: a factor of the positive class's term, broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
+        tensor(0.6931)
+    """
+
+    weight: Tensor | None
+    pos_weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+        )
+
+
+class PoissonNLLLoss(_Loss):
+    """exp(x) - y * x, the loss of counts y whose expectation is exp(x).
+
+    Args:
+        log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x +
+            eps).
+        full: whether to add Stirling's approximation of log(y!).
+        size_average, reduce: deprecated, see `reduction`.
+        eps: keeps log(x) finite where `log_input` is False.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+        tensor(0.8591)
+    """
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.poisson_nll_loss(
+            log_input,
+            target,
+            log_input=self.log_input,
+            full=self.full,
+            eps=self.eps,
+            reduction=self.reduction,
+        )
+
+
+class GaussianNLLLoss(_Loss):
+    """(log(var) + (x - y)² / var) / 2, the loss of values y of mean x and variance var.
+
+    Args:
+        full: whether to add log(2π) / 2.
+        eps: the least variance.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> mean, value, variance = torch.zeros(2), torch.ones(2), torch.ones(2)
+        >>> torch.nn.GaussianNLLLoss()(mean, value, variance)
+        tensor(0.5000)
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        """Return the loss."""
+        return F.gaussian_nll_loss(
+            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
+        )
+
+
+class HingeEmbeddingLoss(_Loss):
+    """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
+
+    Args:
+        margin: from this distance on dissimilar pairs cost nothing.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+        tensor(0.6250)
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+
+
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-y * x)), with y = 1 or -1.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]))
+        tensor(0.6931)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """`BCEWithLogitsLoss`, averaged over the classes of each sample.
+
+    Args:
+        weight: a factor per class, `(C,)`.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over the samples, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
+        tensor(0.6931)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.multilabel_soft_margin_loss(
+            input, target, weight=self.weight, reduction=self.reduction
+        )
+
+
+class MultiMarginLoss(_WeightedLoss):
+    """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
+
+    Args:
+        p: the exponent, 1 or 2.
+        margin: by how much the score of the right class is to exceed the others.
+        weight: a factor per class, `(C,)`.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over the samples, or "none".
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
+        tensor(0.2500)
+    """
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if weight is not None and weight.dim() != 1:
+            raise ValueError(
+                "MultiMarginLoss: expected weight to be None or 1D tensor, got "
+                f"{weight.dim()}D instead"
+            )
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.multi_margin_loss(
+            input,
+            target,
+            p=self.p,
+            margin=self.margin,
+            weight=self.weight,
+            reduction=self.reduction,
+        )
+
+
+class CosineEmbeddingLoss(_Loss):
+    """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
+
+    Args:
+        margin: up to this similarity dissimilar pairs cost nothing.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over the pairs, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+        >>> torch.nn.CosineEmbeddingLoss()(x1, x2, torch.tensor([1]))
+        tensor(1.)
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.cosine_embedding_loss(
+            input1, input2, target, margin=self.margin, reduction=self.reduction
+        )
+
+
+class MarginRankingLoss(_Loss):
+    """max(0, margin - y * (x1 - x2)), with y = 1 where x1 is to be the greater, else -1.
+
+    Args:
+        margin: by how much.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> ranking = torch.nn.MarginRankingLoss()
+        >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
+        tensor(2.)
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.margin_ranking_loss(
+            input1, input2, target, margin=self.margin, reduction=self.reduction
+        )
+
+
+class TripletMarginLoss(_Loss):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
+
+    Args:
+        margin: by how much the negative is to be farther away.
+        p: which norm.
+        eps: is added to the differences, against division by 0.
+        swap: whether to take d(positive, negative) where that is the smaller.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over the triplets, or "none".
+
+    Raises:
+        ValueError: the margin is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
+        >>> torch.nn.TripletMarginLoss()(a, p, n)
+        tensor(0.5000)
+
+    Source:
+        Balntas et al., "Learning shallow convolutional feature descriptors with triplet losses",
+        2016.
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        _require_margin("TripletMarginLoss", margin)
+        self.margin = margin
+        self.p = p
+        self.eps = eps
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.triplet_margin_loss(
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`TripletMarginLoss` with any distance.
+
+    Args:
+        distance_function: takes two batches of vectors, returns a distance each;
+            `PairwiseDistance()` by default.
+        margin: by how much the negative is to be farther away.
+        swap: whether to take the distance of positive and negative where that is the smaller.
+        reduction: "mean" or "sum" over the triplets, or "none".
+
+    Raises:
+        ValueError: the margin is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> far = torch.nn.TripletMarginWithDistanceLoss(
+        ...     distance_function=lambda x, y: (x - y).abs().sum(1)
+        ... )
+        >>> far(torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]]))
+        tensor(0.5000)
+    """
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        _require_margin("TripletMarginWithDistanceLoss", margin)
+        self.distance_function: Any = distance_function or PairwiseDistance()
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+def _require_margin(name: str, margin: float) -> None:
+    if margin <= 0:
+        raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")

@@ -1,0 +1,162 @@
+"""Tables of vectors that are looked up by index."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn import functional as F
+from tinytorch.nn import init
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import empty
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """A table of `num_embeddings` vectors; the output holds, for each index, its row.
+
+    Args:
+        num_embeddings: how many vectors.
+        embedding_dim: the length of each.
+        padding_idx: an index whose row is 0 at first and gets no gradient.
+        max_norm: rows that are looked up and longer than this are shortened to it, in place.
+        norm_type: which norm `max_norm` means.
+        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up.
+        sparse: PyTorch's sparse gradients, which are not there.
+        device, dtype: of the table.
+
+    Attributes:
+        weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
+
+    Shape:
+        integers `(*)` -> `(*, embedding_dim)`.
+
+    Raises:
+        AssertionError: `padding_idx` is outside the table.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> words = torch.nn.Embedding(10, 3, padding_idx=0)
+        >>> words(torch.tensor([[1, 2], [4, 0]])).shape
+        torch.Size([2, 2, 3])
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            table = empty(shape, device=device, dtype=dtype)
+            self.weight = Parameter(table, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
+        """Return a layer with the table `embeddings`, whose memory it shares.
+
+        Args:
+            embeddings: the table, 2-dimensional.
+            freeze: whether it is left untrained.
+            padding_idx: as for the class, and so are the others.
+            max_norm: see there.
+            norm_type: see there.
+            scale_grad_by_freq: see there.
+            sparse: see there.
+
+        Raises:
+            AssertionError: the table has not 2 dimensions.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> words = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))
+            >>> words(torch.tensor(1))
+            tensor([4.0000, 5.1000])
+        """
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the rows at the indices, of shape `(*, embedding_dim)`."""
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and the settings that are not the default."""
+        settings = [
+            ("padding_idx", self.padding_idx, None),
+            ("max_norm", self.max_norm, None),
+            ("norm_type", self.norm_type, 2),
+            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
+            ("sparse", self.sparse, False),
+        ]
+        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
+        return f"{self.num_embeddings}, {self.embedding_dim}{shown}"

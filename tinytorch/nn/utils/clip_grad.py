@@ -1,0 +1,171 @@
+"""Clipping gradients between `backward()` and the optimizer's step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.ops.create import tensor as make_tensor
+from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.shape import stack
+
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
+    "get_total_norm",
+]  # fmt: skip
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Tensors,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Return the norm of all tensors' elements, as if they stood in one vector.
+
+    Args:
+        tensors: the tensors, or one.
+        norm_type: which norm; `inf` is the greatest magnitude.
+        error_if_nonfinite: whether nan and inf are errors.
+        foreach: accepted and without meaning.
+
+    Raises:
+        RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+        tensor(5.)
+    """
+    listed = _listed(tensors)
+    norm_type = float(norm_type)
+    with no_grad():
+        if not listed:
+            zero: Tensor = make_tensor(0.0)
+            return zero
+        norms = [norm(each, norm_type) for each in listed]
+        total: Tensor = norm(stack(norms), norm_type)
+        if error_if_nonfinite and not total.isfinite():
+            raise RuntimeError(
+                f"The total norm of order {norm_type} for gradients from `parameters` is "
+                "non-finite, so it cannot be clipped. To disable this error and scale the "
+                "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+            )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients by max_norm / (total_norm + 1e-6) where that is below 1.
+
+    Args:
+        parameters: whose gradients are scaled, in place.
+        max_norm: the norm that they have afterwards at most.
+        total_norm: the norm that they have.
+        foreach: accepted and without meaning.
+    """
+    grads = _gradients(_listed(parameters))
+    if not grads:
+        return
+    with no_grad():
+        # Multiplied also where it is 1: a comparison would say less about nan.
+        factor: Any = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            grad.mul_(factor)
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients, taken as one vector, in place to a norm of at most `max_norm`.
+
+    Args:
+        parameters: whose gradients are scaled.
+        max_norm: the norm that they have afterwards at most.
+        norm_type: which norm; `inf` is the greatest magnitude.
+        error_if_nonfinite: whether nan and inf are errors.
+        foreach: accepted and without meaning.
+
+    Returns:
+        the norm that they had.
+
+    Raises:
+        RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.Parameter(torch.zeros(2))
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> torch.nn.utils.clip_grad_norm_([w], max_norm=1.0)
+        tensor(5.)
+        >>> w.grad
+        tensor([0.6000, 0.8000])
+
+    Source:
+        Pascanu et al., "On the difficulty of training recurrent neural networks", 2012.
+    """
+    listed = _listed(parameters)
+    if not listed and isinstance(parameters, Iterator):
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
+        )
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Do what `clip_grad_norm_` does; the name is deprecated."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Clamp each element of the gradients, in place, to [-clip_value, clip_value].
+
+    Args:
+        parameters: whose gradients are clamped.
+        clip_value: the greatest magnitude afterwards.
+        foreach: accepted and without meaning.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.Parameter(torch.zeros(2))
+        >>> w.grad = torch.tensor([-3.0, 0.5])
+        >>> torch.nn.utils.clip_grad_value_([w], 1.0)
+        >>> w.grad
+        tensor([-1.0000,  0.5000])
+    """
+    bound = float(clip_value)
+    with no_grad():
+        for grad in _gradients(_listed(parameters)):
+            grad.clamp_(min=-bound, max=bound)

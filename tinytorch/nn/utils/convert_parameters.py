@@ -1,0 +1,50 @@
+"""All parameters of a model as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.modules.module import _typename
+from tinytorch.ops.shape import cat
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Return the elements of all parameters in one vector; gradients flow through it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
+        tensor([1., 1., 0.])
+    """
+    vector: Tensor = cat([param.view(-1) for param in parameters])
+    return vector
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give the parameters the slices of `vec` as their data (they share its memory).
+
+    Args:
+        vec: the elements of all parameters, in their order.
+        parameters: what gets them.
+
+    Raises:
+        TypeError: `vec` is no tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.nn.Parameter(torch.zeros(2, 1))
+        >>> torch.nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0]), [w])
+        >>> w.detach()
+        tensor([[1.],
+                [2.]])
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {_typename(vec)}")
+    start = 0
+    for param in parameters:
+        end = start + param.numel()
+        param.data = vec[start:end].view_as(param).data
+        start = end

@@ -1,0 +1,1381 @@
+"""Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `arange`, … (floor 3).
+
+None of these are recorded, so there are no gradients here; an exception is a copy of a tensor that
+`asarray` makes. The parameters `layout` and `pin_memory` are taken for PyTorch's sake: there is one
+layout, and nothing to pin.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.mode import local
+from tinytorch.device import as_device
+from tinytorch.dtypes import dtype as Dtype
+from tinytorch.kernels.random import fused
+
+__all__ = [
+    "arange", "as_tensor", "asarray", "empty", "empty_like", "eye", "from_numpy", "frombuffer",
+    "full", "full_like", "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor",
+    "tril_indices", "triu_indices", "zeros", "zeros_like",
+]  # fmt: skip
+
+Array = Any
+
+
+# What the functions share -------------------------------------------------------------------------
+
+
+def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """Return the shape given as separate sizes, as one sequence of them, or as the keyword `size`.
+
+    Raises:
+        TypeError: it is none of these.
+        RuntimeError: a size is negative.
+    """
+    if size is not None:
+        sizes = (size,)
+    if not sizes:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    first = sizes[0]
+    if isinstance(first, (tuple, list)) and len(sizes) == 1:
+        sizes = tuple(first)
+    elif not _is_size(first):
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type(first).__name__}"
+        )
+    shape = []
+    for position, each in enumerate(sizes, 1):
+        if not _is_size(each):
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {position} with "
+                "error "
+                f'"type must be tuple of ints,but got {type(each).__name__}"'
+            )
+        shape.append(int(each))
+    if shape and min(shape) < 0:
+        if name == "zeros":
+            raise RuntimeError(f"zeros: Dimension size must be non-negative, got {shape}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {shape}")
+    if math.prod(shape) >= 1 << 60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={shape}")
+    return tuple(shape)
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._array.ndim == 0 and value._array.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def blank(
+    shape: tuple[int, ...],
+    out: Tensor | None,
+    dtype: Any,
+    device: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return a tensor of that shape to be filled: a new one, or `out` brought to the shape.
+
+    Raises:
+        RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd;
+            `requires_grad` for integers.
+    """
+    check_options(device, layout)
+    if out is None:
+        kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+        return finished(_allocate(shape, kind.numpy, memory_format), requires_grad)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and dtypes.as_dtype(dtype) is not out.dtype:
+        raise RuntimeError(
+            f"dtype {dtypes.as_dtype(dtype).tensor_name} does not match dtype of out parameter "
+            f"({out.dtype.tensor_name})"
+        )
+    if out.requires_grad and local.state.grad:
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
+    if out._array.shape != shape:
+        out._array = np.empty_like(out._array, shape=shape, order="C")
+    out._bump()
+    return out
+
+
+def check_options(device: Any, layout: Any) -> None:
+    """Raise an error for a device or layout that there is not."""
+    if device is not None:
+        as_device(device)
+    if layout is not None and str(layout) != "torch.strided":
+        raise NotImplementedError(f"tinytorch has strided tensors only, not {layout}")
+
+
+def finished(array: Array, requires_grad: bool = False) -> Tensor:
+    """Return `array` as a new leaf.
+
+    Raises:
+        RuntimeError: `requires_grad` for a dtype that cannot have gradients.
+    """
+    made: Tensor = wrap(array)
+    if requires_grad:
+        if not made.dtype.is_floating_point:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        made._requires_grad = True
+    return made
+
+
+def _allocate(shape: tuple[int, ...], kind: Any, memory_format: Any = None) -> Array:
+    """Return memory of that shape in PyTorch's memory format (None: contiguous)."""
+    name = str(memory_format)
+    if name == "torch.channels_last" or name == "torch.channels_last_3d":
+        rank = 4 if name == "torch.channels_last" else 5
+        if len(shape) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {name[6:]} format")
+        return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
+    if memory_format is not None and name not in (
+        "torch.contiguous_format",
+        "torch.preserve_format",
+    ):
+        raise TypeError(
+            "argument 'memory_format' must be torch.memory_format, not "
+            f"{type(memory_format).__name__}"
+        )
+    return np.empty(shape, kind)
+
+
+def blank_like(
+    name: str,
+    input: Tensor,
+    dtype: Any,
+    device: Any = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return a tensor to be filled, of the shape, dtype and order in memory of `input`."""
+    check_options(device, layout)
+    array = _array_of(name, input)
+    kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
+    if memory_format is not None and str(memory_format) != "torch.preserve_format":
+        return finished(_allocate(array.shape, kind, memory_format), requires_grad)
+    # An expanded dimension has no place in the order: PyTorch makes such tensors contiguous.
+    expanded = 0 in array.strides and array.size > 1
+    return finished(
+        np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad
+    )
+
+
+def _array_of(name: str, input: Any) -> Array:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    return input._array
+
+
+def number(name: str, argument: str, position: int, value: Any) -> Any:
+    """Return a number, or what a tensor without dimensions holds, as a Python number.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, Tensor) and value._array.ndim == 0:
+        return value._array.item()
+    if isinstance(value, (np.number, np.bool_)):
+        return value.item()
+    if not isinstance(value, (int, float)):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Number, not "
+            f"{type(value).__name__}"
+        )
+    return value
+
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+}  # fmt: skip
+
+
+@functools.cache
+def limits_of(kind: Dtype) -> tuple[Any, Any]:
+    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
+    if kind is dtypes.bool:
+        return 0, 1
+    limits = dtypes.finfo(kind) if kind.is_floating_point else dtypes.iinfo(kind)
+    return limits.min, limits.max
+
+
+def fits(value: Any, kind: Dtype) -> Any:
+    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
+
+    Raises:
+        RuntimeError: it is out of the range of `kind`.
+    """
+    if kind is dtypes.bool or kind is dtypes.float64:
+        return value
+    least, greatest = limits_of(kind)
+    if kind.is_floating_point:
+        overflows = math.isfinite(value) and abs(value) > greatest
+    elif not math.isfinite(value):
+        overflows = True
+    else:
+        wraps = kind is dtypes.uint8 and isinstance(value, int)
+        overflows = not (-greatest if wraps else least) <= value <= greatest
+    if overflows:
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
+        )
+    if kind.is_floating_point:
+        return value
+    return int(value) % 256 if kind is dtypes.uint8 else int(value)
+
+
+# From data ----------------------------------------------------------------------------------------
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a new tensor that holds a copy of `data`.
+
+    Args:
+        data: a number, nested sequences of numbers, a NumPy array or scalar, or anything that NumPy
+            can make an array of.
+        dtype: the element type; by default that of the data, where Python's floats are of the
+            default dtype.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Returns:
+        A leaf of the shape of the data.
+
+    Raises:
+        ValueError: sequences at the same depth differ in length.
+        TypeError: there is something else than numbers in the data.
+        RuntimeError: a number does not fit into `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]])
+        >>> torch.tensor(1.5, dtype=torch.float64)
+        tensor(1.5000, dtype=torch.float64)
+    """
+    check_options(device, None)
+    if isinstance(data, Tensor):
+        _warn_copy("torch.tensor(sourceTensor)")
+    return finished(_copied(data, dtype), requires_grad)
+
+
+def _warn_copy(call: str) -> None:
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+        f"or sourceTensor.detach().clone().requires_grad_(True), rather than {call}.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _copied(data: Any, dtype: Dtype | None) -> Array:
+    """Return a copy of `data` as an array of `dtype`, or of the dtype that it has by itself."""
+    kind = None if dtype is None else dtypes.as_dtype(dtype)
+    array = data._array if isinstance(data, Tensor) else _given_array(data)
+    if array is not None:
+        return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
+    own, array = _numbers(data, kind)
+    kind = own if kind is None else kind
+    if not kind.is_floating_point and kind is not dtypes.bool:
+        _check_range(array, kind)
+    return array.astype(kind.numpy, copy=False)
+
+
+def _given_array(data: Any) -> Array | None:
+    """Return the array that `data` is or offers; None for numbers and sequences of them."""
+    if isinstance(data, (bool, int, float, list, tuple, str, bytes)):
+        return None
+    if isinstance(data, np.generic):
+        data = np.asarray(data)
+    elif not isinstance(data, np.ndarray):
+        if not hasattr(data, "__array__"):
+            return None
+        data = np.asarray(data)  # an array of another library
+    dtypes.from_numpy_dtype(data.dtype)  # TypeError where there is no such dtype
+    if not data.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    if any(stride < 0 for stride in data.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array with array.copy().)"
+        )
+    return data
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return True
+    if isinstance(value, (Tensor, str, bytes, dict, set)):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    # What has __array__ is another library's array or a NumPy scalar: one number, as a tensor in a
+    # list is.
+    return (
+        hasattr(value, "__len__")
+        and hasattr(value, "__getitem__")
+        and not hasattr(value, "__array__")
+    )
+
+
+def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
+    """Return the dtype of nested sequences of numbers, and the numbers in it or a wider one.
+
+    Ints that are `wanted` in floating point are converted at once, since they may be beyond int64.
+    One level of nesting is undone at a time, so that long lists are walked by NumPy and `chain`,
+    not step by step.
+    """
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    shape: list[int] = []
+    level: Any = [data]
+    while level and _is_sequence(level[0]):
+        if all(isinstance(each, np.ndarray) for each in level):
+            return _stacked(level, shape)
+        length = len(level[0])
+        for each in level:
+            if not _is_sequence(each):
+                if isinstance(each, (str, bytes)):
+                    raise _invalid(each)
+                raise TypeError("not a sequence")
+            if len(each) != length and length > 0:
+                raise ValueError(
+                    f"expected sequence of length {length} at dim {len(shape)} (got {len(each)})"
+                )
+        shape.append(length)
+        if length == 0:
+            level = []
+        else:
+            level = level[0] if len(level) == 1 else list(chain.from_iterable(level))
+    kinds = set(map(type, level))
+    if kinds <= {float, int, bool}:
+        if float in kinds or not kinds or (wanted is not None and wanted.is_floating_point):
+            return dtypes.get_default_dtype(), np.array(level, np.float64).reshape(shape)
+        try:
+            return (
+                (dtypes.int64, np.array(level, np.int64).reshape(shape))
+                if int in kinds
+                else (dtypes.bool, np.array(level, np.bool_).reshape(shape))
+            )
+        except OverflowError:
+            raise ValueError("Overflow when unpacking long long") from None
+    return _mixed(level, shape)
+
+
+def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
+    """Return arrays as one, within the sequences of `shape` that they were found in."""
+    warnings.warn(
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
+        "converting the list to a single numpy.ndarray with numpy.array() before converting to a "
+        "tensor.",
+        UserWarning,
+        stacklevel=5,
+    )
+    for each in level:
+        if each.shape != level[0].shape:
+            raise ValueError(
+                f"expected sequence of length {level[0].shape[0]} at dim {len(shape)} (got "
+                f"{len(each)})"
+            )
+    array = np.stack(level)
+    return dtypes.from_numpy_dtype(array.dtype), array.reshape(*shape, *array.shape[1:])
+
+
+def _mixed(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
+    """Return numbers of several kinds, perhaps tensors, as an array of their common dtype."""
+    kind = None
+    numbers = []
+    for each in level:
+        if isinstance(each, Tensor) or (
+            hasattr(each, "__array__") and not isinstance(each, np.generic)
+        ):
+            array = each._array if isinstance(each, Tensor) else np.asarray(each)
+            if array.size != 1:
+                if array.dtype.kind in "iub":
+                    raise TypeError(
+                        "only integer tensors of a single element can be converted to an index"
+                    )
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            own, value = dtypes.from_numpy_dtype(array.dtype), array.item()
+        elif isinstance(each, (np.number, np.bool_)):
+            own, value = dtypes.from_numpy_dtype(each.dtype), each.item()
+        elif isinstance(each, (int, float)):
+            own, value = dtypes.of_number(each), each
+        else:
+            raise _invalid(each, level[0], kind)
+        kind = own if kind is None else dtypes.promote_types(kind, own)
+        numbers.append(value)
+    assert kind is not None
+    return kind, np.array(numbers, kind.numpy).reshape(shape)
+
+
+def _invalid(value: Any, first: Any = None, kind: Dtype | None = None) -> Exception:
+    """Return PyTorch's error for something in the data that is no number."""
+    name = type(value).__name__
+    if isinstance(value, str) and value is first:
+        return ValueError("too many dimensions 'str'")
+    if isinstance(value, (str, bytes)):
+        return TypeError(f"new(): invalid data type '{name}'")
+    if isinstance(value, complex):
+        return NotImplementedError("tinytorch has no complex numbers")
+    if _is_sequence(value):
+        if kind is not None and kind.is_floating_point:
+            return TypeError(f"must be real number, not {name}")
+        return TypeError(f"'{name}' object cannot be interpreted as an integer")
+    return RuntimeError(f"Could not infer dtype of {name}")
+
+
+def _check_range(array: Array, kind: Dtype) -> None:
+    """Raise an error if a number is out of the range of integer `kind`; uint8's is [-255, 255]."""
+    if array.size == 0 or array.dtype == kind.numpy or array.dtype.kind == "b":
+        return
+    least, greatest = limits_of(kind)
+    if kind is dtypes.uint8:
+        least = -greatest
+    # `not … <=` rather than `>`, for not-a-number.
+    if not least <= array.min().item() or not array.max().item() <= greatest:
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
+
+
+def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
+    """Return `data` as a tensor, on the same memory where that can be.
+
+    Args:
+        data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's
+            memory is shared.
+        dtype: the element type, by default the data's own.
+        device: the CPU.
+
+    Example:
+        >>> import tinytorch as torch, numpy as np
+        >>> array = np.zeros(2)
+        >>> torch.as_tensor(array)[0] = 1
+        >>> array
+        array([1., 0.])
+    """
+    check_options(device, None)
+    kind = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        return data if kind is None or kind is data.dtype else data.to(kind)
+    array = _given_array(data)
+    if array is None:
+        return finished(_copied(data, kind))
+    if isinstance(data, np.generic):
+        array = array.copy()
+    _warn_read_only(array)
+    return finished(array if kind is None else array.astype(kind.numpy, copy=False))
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Return `obj` as a tensor.
+
+    Args:
+        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer
+            (`bytes` …), which is read as numbers of `dtype`.
+        dtype: the element type, by default the object's own.
+        device: the CPU.
+        copy: True for memory of its own, False for shared memory, None for shared where that can
+            be.
+        requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
+
+    Raises:
+        ValueError: `copy=False` where a copy cannot be avoided.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.asarray([1.0, 2.0])
+        tensor([1., 2.])
+    """
+    check_options(device, None)
+    kind = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(obj, Tensor):
+        made = obj
+        if kind is not None and kind is not obj.dtype:
+            if copy is False:
+                raise _no_alias(obj.dtype, kind)
+            made = obj.to(kind)
+        elif copy:
+            made = obj.clone()
+        if requires_grad is None and obj.requires_grad:
+            warnings.warn(
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
+                "instead of False. Pass requires_grad=False explicitly to get the old behavior "
+                "and silence this warning.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if requires_grad is None or made.requires_grad == requires_grad:
+            return made
+        return made.detach().requires_grad_(requires_grad)
+    array = _given_array(obj)
+    if array is None and _has_buffer(obj):
+        array = frombuffer(obj, dtype=dtypes.get_default_dtype() if kind is None else kind)._array
+    if array is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return finished(_copied(obj, kind), bool(requires_grad))
+    own = dtypes.from_numpy_dtype(array.dtype)
+    if kind is not None and kind is not own:
+        if copy is False:
+            raise _no_alias(own, kind)
+        array = array.astype(kind.numpy)
+    elif copy or isinstance(obj, np.generic):
+        array = array.copy()
+    else:
+        _warn_read_only(array)
+    return finished(array, bool(requires_grad))
+
+
+def _no_alias(own: Dtype, kind: Dtype) -> ValueError:
+    return ValueError(
+        f"can't alias tensor with dtype '{own.tensor_name}' into dtype '{kind.tensor_name}'."
+    )
+
+
+def _has_buffer(obj: Any) -> bool:
+    if isinstance(obj, (bool, int, float, list, tuple, str)):
+        return False
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _warn_read_only(array: Array) -> None:
+    if not array.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. This means writing to this tensor will result in undefined behavior. You "
+            "may want to copy the array to protect its data or make it writable before converting "
+            "it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def from_numpy(ndarray: Array, /) -> Tensor:
+    """Return a tensor on the memory of a NumPy array: writes to either show in both.
+
+    Raises:
+        TypeError: it is no NumPy array, or of a dtype that PyTorch has not.
+
+    Example:
+        >>> import tinytorch as torch, numpy as np
+        >>> torch.from_numpy(np.arange(3))
+        tensor([0, 1, 2])
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    array = _given_array(ndarray)
+    _warn_read_only(array)
+    return finished(array)
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """Return a one-dimensional tensor on the memory of an object with a buffer.
+
+    Args:
+        buffer: a `bytearray`, `bytes`, `memoryview`, `array.array` …
+        dtype: what the bytes are to be read as.
+        count: how many elements; negative for all.
+        offset: how many bytes to leave out at the start.
+        requires_grad: whether operations on the tensor are recorded.
+
+    Raises:
+        ValueError: the bytes do not suffice, or are not a whole number of elements.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+        tensor([1, 2], dtype=torch.int16)
+    """
+    kind = dtypes.as_dtype(dtype)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length, item = view.nbytes, kind.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({length} bytes) minus 1"
+        )
+    if count > 0 and offset + count * item > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must "
+            f"not be greater than actual buffer length ({length} bytes)"
+        )
+    if count < 0 and (length - offset) % item:
+        raise ValueError(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+            f"multiple of element size ({item})"
+        )
+    if view.readonly:
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
+            "This means you can write to the underlying (supposedly non-writable) buffer using "
+            "the tensor. You may want to copy the buffer to protect its data or make it writable "
+            "before converting it to a tensor. This type of warning will be suppressed for the "
+            "rest of this program.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return finished(np.frombuffer(view, kind.numpy, max(count, -1), offset), requires_grad)
+
+
+# From a shape -------------------------------------------------------------------------------------
+
+
+def empty(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return a tensor of the shape with whatever numbers the memory holds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.empty(2, 3).shape
+        torch.Size([2, 3])
+    """
+    return blank(
+        shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format
+    )
+
+
+def zeros(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of zeros.
+
+    Args:
+        *sizes: the shape, as separate numbers or one sequence.
+        size: the shape, as a keyword.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        TypeError: the shape is not made of ints.
+        RuntimeError: a size is negative; or `requires_grad` with integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2, 3, dtype=torch.int64)
+        tensor([[0, 0, 0],
+                [0, 0, 0]])
+    """
+    shape = shape_of("zeros", sizes, size)
+    if out is None:  # fresh memory is zero already
+        check_options(device, layout)
+        kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+        return finished(np.zeros(shape, kind.numpy), requires_grad)
+    made = blank(shape, out, dtype, device, layout)
+    made._array[...] = 0
+    return made
+
+
+def ones(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of ones; the parameters are those of `zeros`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(3)
+        tensor([1., 1., 1.])
+    """
+    made = blank(shape_of("ones", sizes, size), out, dtype, device, layout, requires_grad)
+    made._array[...] = 1
+    return made
+
+
+def full(
+    size: Sequence[int],
+    fill_value: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of the shape, every element `fill_value`.
+
+    Args:
+        size: the shape.
+        fill_value: a number, or a tensor without dimensions.
+        out: a tensor to write to.
+        dtype: the element type; by default bool, int64 or the default dtype, as the number is.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        RuntimeError: the number does not fit into `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]])
+    """
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
+    value = number("full", "fill_value", 2, fill_value)
+    if dtype is None and out is None:
+        dtype = dtypes.of_number(value)
+    return _filled(
+        blank(shape_of("full", (size,)), out, dtype, device, layout, requires_grad), value
+    )
+
+
+def _filled(made: Tensor, value: Any) -> Tensor:
+    made._array[...] = fits(value, made.dtype)
+    return made
+
+
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor without dimensions that holds the number `s`, of the default dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.scalar_tensor(3)
+        tensor(3.)
+    """
+    return _filled(
+        blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s)
+    )
+
+
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of the shape and dtype of `input` with whatever numbers the memory holds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.empty_like(torch.ones(2, 3)).shape
+        torch.Size([2, 3])
+    """
+    return blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
+
+
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return zeros of the shape and dtype of `input`, in the same order in memory.
+
+    Args:
+        input: the tensor to be like.
+        dtype: another element type.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        memory_format: another order in memory.
+        pin_memory: ignored.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros_like(torch.ones(3))
+        tensor([0., 0., 0.])
+    """
+    made = blank_like("zeros_like", input, dtype, device, layout, requires_grad, memory_format)
+    made._array[...] = 0
+    return made
+
+
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return ones of the shape and dtype of `input`; the parameters are those of `zeros_like`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones_like(torch.zeros(2, dtype=torch.int64))
+        tensor([1, 1])
+    """
+    made = blank_like("ones_like", input, dtype, device, layout, requires_grad, memory_format)
+    made._array[...] = 1
+    return made
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor like `input`, every element `fill_value`; see `zeros_like`.
+
+    Raises:
+        RuntimeError: the number does not fit into the dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.full_like(torch.zeros(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
+    value = number("full_like", "fill_value", 2, fill_value)
+    return _filled(
+        blank_like("full_like", input, dtype, device, layout, requires_grad, memory_format), value
+    )
+
+
+# Methods of Tensor: like another tensor in dtype, not in shape.
+
+
+def new_empty(
+    self: Tensor,
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of this one's dtype with whatever numbers the memory holds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).new_empty(3).shape
+        torch.Size([3])
+    """
+    kind = self.dtype if dtype is None else dtype
+    return blank(shape_of("new_empty", sizes, size), None, kind, device, layout, requires_grad)
+
+
+def new_zeros(
+    self: Tensor,
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return zeros of the shape, of this tensor's dtype unless told otherwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2, dtype=torch.int64).new_zeros(3)
+        tensor([0, 0, 0])
+    """
+    kind = self.dtype if dtype is None else dtype
+    return _filled(
+        blank(shape_of("new_zeros", sizes, size), None, kind, device, layout, requires_grad), 0
+    )
+
+
+def new_ones(
+    self: Tensor,
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return ones of the shape, of this tensor's dtype unless told otherwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2, dtype=torch.int64).new_ones(3)
+        tensor([1, 1, 1])
+    """
+    kind = self.dtype if dtype is None else dtype
+    return _filled(
+        blank(shape_of("new_ones", sizes, size), None, kind, device, layout, requires_grad), 1
+    )
+
+
+def new_full(
+    self: Tensor,
+    size: Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a tensor of this one's dtype, every element `fill_value`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(1).new_full((2,), 3)
+        tensor([3., 3.])
+    """
+    value = number("new_full", "fill_value", 2, fill_value)
+    kind = self.dtype if dtype is None else dtype
+    return _filled(
+        blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value
+    )
+
+
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a copy of `data` as a tensor of this one's dtype; see `tensor`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(1).new_tensor([1, 2])
+        tensor([1., 2.])
+    """
+    check_options(device, layout)
+    if isinstance(data, Tensor):
+        _warn_copy("tensor.new_tensor(sourceTensor)")
+    return finished(_copied(data, self.dtype if dtype is None else dtype), requires_grad)
+
+
+# Sequences of numbers -----------------------------------------------------------------------------
+
+
+def arange(
+    *args: Any,
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return start, start + step, … below `end`: `arange(end)` or `arange(start, end, step)`.
+
+    Args:
+        *args: `end`; or `start` and `end`; or `start`, `end` and `step`.
+        start: the first number.
+        end: the bound, which is not reached.
+        step: from number to number; may be negative.
+        out: a tensor to write to.
+        dtype: the element type; by default int64 if all three are ints, else the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Returns:
+        A tensor of ceil((end - start) / step) elements.
+
+    Raises:
+        RuntimeError: `step` is zero or leads away from `end`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(5)
+        tensor([0, 1, 2, 3, 4])
+        >>> torch.arange(1, 2.5, 0.5)
+        tensor([1.0000, 1.5000, 2.0000])
+    """
+    if len(args) == 1 and end is None:
+        end = args[0]
+    elif args:
+        start = args[0]
+        end = args[1] if len(args) > 1 else end
+        step = args[2] if len(args) > 2 else step
+    if end is None or len(args) > 3:
+        kinds = ", ".join(type(each).__name__ for each in args)
+        raise TypeError(f"arange() received an invalid combination of arguments - got ({kinds})")
+    end = number("arange", "end", min(len(args), 2) or 1, end)
+    start, step = number("arange", "start", 1, start), number("arange", "step", 3, step)
+    kind = out.dtype if out is not None else None if dtype is None else dtypes.as_dtype(dtype)
+    if kind is None:
+        whole = all(isinstance(each, int) for each in (start, end, step))
+        kind = dtypes.int64 if whole else dtypes.get_default_dtype()
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    count = _count(start, end, step, kind)
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad)
+    if kind.is_floating_point:
+        made._array[...] = _progression(float(start), float(step), count, made._array)
+    else:
+        made._array[...] = np.arange(count) * int(step) + int(start)
+    return made
+
+
+def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
+    """Return how many numbers `arange` makes."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if kind is dtypes.int64:  # PyTorch counts in whole numbers
+        start, end, step = (fits(each, kind) for each in (start, end, step))
+        if step == 0:
+            raise ValueError("step must be nonzero")
+        return len(range(start, end, step))
+    count: int = math.ceil((end - start) / step)
+    return count
+
+
+def _progression(start: float, step: float, count: int, like: Array) -> Array:
+    """Return start + step * i for i < count, as PyTorch rounds it.
+
+    Its loop takes two vectors of 32 bytes at a time; of a vector the first number is rounded to the
+    dtype and the others are counted from it. What is left over is counted from the start.
+    """
+    lanes = 32 // like.itemsize
+    wide = np.float32 if like.itemsize == 2 else np.float64
+    start, step = float(wide(start)), float(wide(step))
+    numbers = fused(np.arange(count, dtype=wide), step, start).astype(like.dtype)
+    vectors = numbers[: count // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
+    lane = np.broadcast_to(np.arange(lanes, dtype=wide), vectors.shape)
+    vectors[...] = fused(lane, step, vectors[:, :1].astype(wide))
+    return numbers
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return `steps` numbers from `start` to `end`, both included, at equal distances.
+
+    Args:
+        start: the first number.
+        end: the last number.
+        steps: how many.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        RuntimeError: `steps` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    made = _spaced("linspace", steps, out, dtype, device, layout, requires_grad)
+    first, last = _ends("linspace", start, end, made.dtype)
+    made._array[...] = _steps(first, last, steps, made.dtype)
+    return made
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return `steps` numbers from base**start to base**end, whose exponents are at equal distances.
+
+    Args:
+        start: the first exponent.
+        end: the last exponent.
+        steps: how many.
+        base: what is raised to the exponents.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+    """
+    made = _spaced("logspace", steps, out, dtype, device, layout, requires_grad)
+    first, last = _ends("logspace", start, end, made.dtype)
+    exponents = _steps(first, last, steps, made.dtype)
+    made._array[...] = np.power(float(base), exponents.astype(np.float64))
+    return made
+
+
+def _spaced(
+    name: str,
+    steps: Any,
+    out: Tensor | None,
+    dtype: Any,
+    device: Any,
+    layout: Any,
+    requires_grad: bool,
+) -> Tensor:
+    if not _is_size(steps):
+        raise TypeError(
+            f"{name}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}"
+        )
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    made = blank((int(steps),), out, dtype, device, layout, requires_grad)
+    if made.dtype is dtypes.bool:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return made
+
+
+def _ends(name: str, start: Any, end: Any, kind: Dtype) -> tuple[Any, Any]:
+    ends = []
+    for position, (what, value) in enumerate((("start", start), ("end", end)), 1):
+        if isinstance(value, Tensor) and value._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        ends.append(fits(number(name, what, position, value), kind))
+    return ends[0], ends[1]
+
+
+def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
+    """Return the numbers of `linspace`: the first half from the start, the second from the end."""
+    if steps == 1:
+        return np.array([start], kind.numpy)
+    index = np.arange(steps)
+    half = steps // 2
+    if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds
+        real = kind.numpy.type
+        first, last = real(start), real(end)
+        step = (last - first) / real(steps - 1)
+        return np.concatenate(
+            [
+                first + step * index[:half].astype(real),
+                last - step * (steps - 1 - index[half:]).astype(real),
+            ]
+        )
+    real = np.float32 if kind is dtypes.float32 else np.float64
+    first, last = real(start), real(end)
+    step = float((last - first) / real(max(steps - 1, 1)))
+    numbers = np.concatenate(
+        [
+            fused(index[:half].astype(real), step, float(first)),
+            fused((steps - 1 - index[half:]).astype(real), -step, float(last)),
+        ]
+    )
+    return numbers.astype(kind.numpy)
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a matrix of n rows and m (or n) columns: ones on the diagonal, else zeros.
+
+    Raises:
+        RuntimeError: `n` or `m` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
+    m = n if m is None else m
+    for position, (name, value) in enumerate((("n", n), ("m", m)), 1):
+        if not _is_size(value):
+            raise TypeError(
+                f"eye(): argument '{name}' (position {position}) must be int, not "
+                f"{type(value).__name__}"
+            )
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    made = blank((int(n), int(m)), out, dtype, device, layout, requires_grad)
+    made._array[...] = 0
+    np.fill_diagonal(made._array[:m], 1)
+    return made
+
+
+def tril_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: Dtype = dtypes.int64,
+    device: Any = None,
+    layout: Any = None,
+) -> Tensor:
+    """Return the indices, (2, N), of the lower triangle of a matrix, up to diagonal `offset`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """
+    _check_triangle(row, col, device, layout)
+    return finished(
+        np.stack(np.tril_indices(row, offset, col)).astype(dtypes.as_dtype(dtype).numpy)
+    )
+
+
+def triu_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: Dtype = dtypes.int64,
+    device: Any = None,
+    layout: Any = None,
+) -> Tensor:
+    """Return the indices, (2, N), of the upper triangle of a matrix, from diagonal `offset` on.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
+    """
+    _check_triangle(row, col, device, layout)
+    return finished(
+        np.stack(np.triu_indices(row, offset, col)).astype(dtypes.as_dtype(dtype).numpy)
+    )
+
+
+def _check_triangle(row: int, col: int, device: Any, layout: Any) -> None:
+    check_options(device, layout)
+    for name, value in (("row", row), ("col", col)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be non-negative, got {value}")

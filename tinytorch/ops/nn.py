@@ -1,0 +1,807 @@
+"""Ops of neural networks: linear, activations, softmax, losses, normalisation (floor 3).
+
+Where a formula is the gradient of an op that is itself linear (`nll_loss`, `embedding`,
+`constant_pad`), the two are each other's gradients, so that derivatives of every order come for
+free.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.op import op
+from tinytorch.kernels import activation, loss
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "constant_pad", "cross_entropy",
+    "elu", "embedding", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss",
+    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss",
+    "nll_loss", "prelu", "silu", "smooth_l1_loss", "softmax", "softplus", "softshrink", "threshold",
+]  # fmt: skip
+
+
+def _check_floating(kernel: str, x: Any) -> None:
+    """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
+    if x.dtype.kind not in "fV":  # V: bfloat16
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{_tensor_name(x)}'")
+
+
+def _tensor_name(x: Any) -> str:
+    return dtypes.from_numpy_dtype(x.dtype).tensor_name
+
+
+# Linear -------------------------------------------------------------------------------------------
+
+
+def _flat(x: Tensor) -> Tensor:
+    """Return (..., I) as (N, I)."""
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
+    if weight.ndim == 1:
+        return g.unsqueeze(-1) * weight  # type: ignore[no-any-return]
+    return linear(g, weight.t())  # type: ignore[no-any-return]
+
+
+def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
+    if len(weight_shape) == 1:
+        g = g.unsqueeze(-1)
+    # g.T @ x, not (x.T @ g).T: so it comes out in the weight's layout.
+    out: Tensor = linear(_flat(g).t(), _flat(x).t())
+    return out.reshape(weight_shape) if len(weight_shape) == 1 else out
+
+
+def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
+    shape = g._array.shape
+    if len(shape) > 1 and bias_shape == shape[-1:]:
+        return _column_sums(g)  # type: ignore[no-any-return]
+    return g.sum_to_size(bias_shape)  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, x_shape: g.expand(x_shape))
+def _column_sums(x: Any) -> Any:
+    """Return the sums of (..., O) over all dimensions but the last: a product with ones is fastest."""
+    wide = activation.widened(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    return np.ones(wide.shape[0], wide.dtype, like=wide).dot(wide).astype(x.dtype, copy=False)
+
+
+@op(
+    name="Addmm",
+    x=_linear_x,
+    weight=_linear_weight,
+    bias=_linear_bias,
+)
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    """Return `x @ weight.T + bias`.
+
+    Args:
+        x: shape (*, in_features), with any number of leading dimensions.
+        weight: shape (out_features, in_features), or (in_features,).
+        bias: shape (out_features,), or what broadcasts to that.
+
+    Returns:
+        A tensor of shape (*, out_features); of shape (*) for a weight of one dimension.
+
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, weight = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+        >>> torch.nn.functional.linear(x, weight, torch.tensor([10.0, 20.0]))
+        tensor([[11., 23.]])
+    """
+    if (
+        x.ndim != 2
+        or weight.ndim != 2
+        or x.dtype is not weight.dtype
+        or x.shape[1] != weight.shape[1]
+    ):
+        _check_linear(x, weight)
+        if x.ndim > 2:  # one large product is faster than many small ones
+            flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+            return linear.op.kernel(flat, weight, bias).reshape(x.shape[:-1] + weight.shape[:-1])
+    out = np.matmul(activation.widened(x), activation.widened(weight).T)
+    if bias is not None:
+        _check_bias(bias, x, weight)
+        if out.ndim:
+            out += bias
+        else:
+            out = out + bias
+    return out.astype(x.dtype, copy=False)
+
+
+def _check_linear(x: Any, weight: Any) -> None:
+    if x.ndim == 0 or weight.ndim == 0:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and "
+            f"{weight.ndim}D"
+        )
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
+    if x.dtype != weight.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {_tensor_name(x)} and "
+            f"{_tensor_name(weight)}"
+        )
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+    if x.shape[-1] != weight.shape[-1]:
+        if weight.ndim == 1:
+            raise RuntimeError(f"size mismatch, got input ({x.shape[-1]}), vec ({weight.shape[0]})")
+        rows = math.prod(x.shape[:-1])
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and "
+            f"{weight.shape[1]}x{weight.shape[0]})"
+        )
+
+
+def _check_bias(bias: Any, x: Any, weight: Any) -> None:
+    if weight.ndim == 1:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    if bias.dtype != x.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {_tensor_name(bias)} and "
+            f"{_tensor_name(weight)}"
+        )
+    if bias.shape != weight.shape[:1]:
+        features = weight.shape[0]
+        if bias.ndim and bias.shape[-1] not in (1, features):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({features}) must match the existing size "
+                f"({bias.shape[-1]}) at "
+                f"non-singleton dimension 1.  Target sizes: [{math.prod(x.shape[:-1])}, "
+                f"{features}].  "
+                f"Tensor sizes: {list(bias.shape)}"
+            )
+
+
+# Softmax ------------------------------------------------------------------------------------------
+
+
+def _axis(dim: int, ndim: int) -> int:
+    """Return `dim` counted from the front; a 0-d tensor has dimension 0 here, as in PyTorch."""
+    count = max(ndim, 1)
+    if not -count <= dim < count:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got "
+            f"{dim})"
+        )
+    return dim % count
+
+
+def _softmax_x(g: Tensor, out: Tensor, dim: int) -> Tensor:
+    gy = g * out
+    return gy - out * gy.sum(dim, True)
+
+
+@op(name="Softmax", x=_softmax_x)
+def _softmax(x: Any, dim: int) -> Any:
+    _check_floating("softmax_lastdim_kernel_impl", x)
+    return activation.softmax(x, _axis(dim, x.ndim))
+
+
+@op(name="LogSoftmax", x=lambda g, out, dim: g - out.exp() * g.sum(dim, True))
+def _log_softmax(x: Any, dim: int) -> Any:
+    _check_floating("log_softmax_lastdim_kernel_impl", x)
+    return activation.log_softmax(x, _axis(dim, x.ndim))
+
+
+def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
+
+    Args:
+        input: any shape.
+        dim: the dimension to sum over.
+        dtype: convert to this dtype first (so that integers are understood, or less is lost).
+
+    Raises:
+        IndexError: there is no such dimension.
+        NotImplementedError: integers; give a floating-point `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.softmax(torch.tensor([0.0, 0.0, 100.0]), dim=0)
+        tensor([0., 0., 1.])
+    """
+    out: Tensor = _softmax(input if dtype is None else input.to(dtype), dim)
+    return out
+
+
+def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Return `log(softmax(input))` along `dim`, exact also where the softmax is 0.
+
+    Args:
+        input: any shape.
+        dim: the dimension to sum over.
+        dtype: convert to this dtype first.
+
+    Raises:
+        IndexError: there is no such dimension.
+        NotImplementedError: integers; give a floating-point `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.log_softmax(torch.tensor([0.0, 0.0, 100.0]), dim=0)
+        tensor([-100., -100.,    0.])
+    """
+    out: Tensor = _log_softmax(input if dtype is None else input.to(dtype), dim)
+    return out
+
+
+# Activations of straight lines --------------------------------------------------------------------
+
+
+@op(x=lambda g, x, threshold: g.masked_fill(x <= threshold, 0))
+def threshold(x: Any, threshold: float, value: float) -> Any:
+    """Return `x` where it is greater than `threshold`, else `value`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
+        tensor([-1.0000,  1.5000])
+    """
+    return activation.choose(x <= threshold, np.full_like(x, value), x)
+
+
+@op(name="LeakyRelu", x=lambda g, x, negative_slope: g.where(x > 0, g * negative_slope))
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+    """Return `x` where it is positive, else `negative_slope * x`."""
+    _check_floating("leaky_relu_cpu", x)
+    return activation.leaky_relu(x, negative_slope)
+
+
+@op(x=lambda g, x, min_val, max_val: g.masked_fill((x <= min_val) | (x >= max_val), 0))
+def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Return `x` bounded to [min_val, max_val]."""
+    if x.dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    return np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
+
+
+@op(x=lambda g, x: g.masked_fill((x <= -3) | (x >= 3), 0) / 6)
+def hardsigmoid(x: Any) -> Any:
+    """Return `clip(x + 3, 0, 6) / 6`."""
+    _check_floating("hardsigmoid_cpu", x)
+    return np.clip(x + 3, 0, 6) / 6
+
+
+def _hardswish_x(g: Tensor, x: Tensor) -> Tensor:
+    slope = (x / 3 + 0.5).masked_fill(x <= -3, 0).masked_fill(x >= 3, 1)
+    return g * slope  # type: ignore[no-any-return]
+
+
+@op(x=_hardswish_x)
+def hardswish(x: Any) -> Any:
+    """Return `x * clip(x + 3, 0, 6) / 6`."""
+    _check_floating("hardswish_cpu", x)
+    return activation.hardswish(x)
+
+
+@op(x=lambda g, x, lambd: g.masked_fill((x >= -lambd) & (x <= lambd), 0))
+def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Return `x`, but 0 where it is in [-lambd, lambd].
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.hardshrink(torch.tensor([-1.0, 0.2, 0.7]))
+        tensor([-1.0000,  0.0000,  0.7000])
+    """
+    _check_floating("hardshrink_cpu", x)
+    return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
+
+
+@op(x=lambda g, x, lambd: g.masked_fill((x >= -lambd) & (x <= lambd), 0))
+def softshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Return `x` brought nearer to 0 by `lambd`, 0 where it is in [-lambd, lambd].
+
+    Raises:
+        RuntimeError: `lambd` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.softshrink(torch.tensor([-1.0, 0.2, 0.75]))
+        tensor([-0.5000,  0.0000,  0.2500])
+    """
+    _check_floating("softshrink_check", x)
+    if not lambd >= 0:
+        raise RuntimeError(
+            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype "
+            f"{_tensor_name(x)}, "
+            f"but found {lambd:g}"
+        )
+    return x - np.clip(x, -lambd, lambd)
+
+
+@op(
+    name="PreluKernel",
+    broadcasts=True,
+    x=lambda g, x, weight: g.where(x > 0, g * weight),
+    weight=lambda g, x: (g * x).masked_fill(x > 0, 0),
+)
+def _prelu(x: Any, weight: Any) -> Any:
+    return activation.choose(x > 0, x, x * weight)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Return `input` where it is positive, else `weight * input`.
+
+    Args:
+        input: shape (N, C, *), or (N,).
+        weight: one number for all, or one for each of the C channels.
+
+    Raises:
+        RuntimeError: the number of weights is neither 1 nor C; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.prelu(torch.tensor([[-1.0, -1.0]]), torch.tensor([0.5, 0.1]))
+        tensor([[-0.5000, -0.1000]])
+    """
+    if input.dtype != weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and "
+            f"{weight.dtype.tensor_name}"
+        )
+    count = weight.numel()
+    if count != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if channels != count:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{count} and channel size = {channels}."
+            )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
+    shape = [1] * input.ndim
+    if input.ndim > 1:
+        shape[1] = count
+    return _prelu(input, weight.reshape(shape))  # type: ignore[no-any-return]
+
+
+# Smooth activations -------------------------------------------------------------------------------
+
+
+def _elu_x(g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    below = x.clamp(max=0)  # so that exp does not overflow where it is not wanted
+    slope = (below * input_scale).exp() * (alpha * scale * input_scale)
+    return g * slope.masked_fill(x > 0, scale)  # type: ignore[no-any-return]
+
+
+@op(x=_elu_x)
+def elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """Return `scale * x` where x is positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
+    _check_floating("elu_cpu", x)
+    return activation.elu(x, alpha, scale, input_scale)
+
+
+def _silu_x(g: Tensor, x: Tensor) -> Tensor:
+    s = x.sigmoid()
+    return g * (s * (1 + x * (1 - s)))  # type: ignore[no-any-return]
+
+
+@op(x=_silu_x)
+def silu(x: Any) -> Any:
+    """Return `x * sigmoid(x)`."""
+    _check_floating("silu_cpu", x)
+    return activation.silu(x)
+
+
+def _mish_x(g: Tensor, x: Tensor) -> Tensor:
+    t = softplus(x).tanh()
+    return g * (t + x * x.sigmoid() * (1 - t * t))  # type: ignore[no-any-return]
+
+
+@op(x=_mish_x)
+def mish(x: Any) -> Any:
+    """Return `x * tanh(softplus(x))`."""
+    _check_floating("mish_cpu", x)
+    return activation.mish(x)
+
+
+def _gelu_x(g: Tensor, x: Tensor, approximate: str) -> Tensor:
+    if approximate == "tanh":
+        k = math.sqrt(2 / math.pi)
+        square = x * x
+        t = ((0.044715 * square + 1) * x * k).tanh()
+        slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (k + 3 * 0.044715 * k * square)
+        return g * slope  # type: ignore[no-any-return]
+    cdf = 0.5 * (1 + (x * math.sqrt(0.5)).erf())
+    density = (-0.5 * (x * x)).exp() * (1 / math.sqrt(2 * math.pi))
+    return g * (cdf + x * density)  # type: ignore[no-any-return]
+
+
+@op(x=_gelu_x)
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
+
+    Args:
+        x: any shape.
+        approximate: "tanh" for `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
+
+    Raises:
+        RuntimeError: `approximate` is neither "none" nor "tanh".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1587,  0.0000,  1.9545])
+
+    Source:
+        Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016.
+    """
+    _check_floating("GeluKernelImpl", x)
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return activation.gelu(x, approximate)
+
+
+@op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
+def logsigmoid(x: Any) -> Any:
+    """Return `log(sigmoid(x))`, computed so that nothing overflows.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.logsigmoid(torch.tensor([-100.0, 0.0]))
+        tensor([-100.0000,   -0.6931])
+    """
+    _check_floating("log_sigmoid_cpu", x)
+    return activation.log_sigmoid(x)
+
+
+def _softplus_x(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    scaled = x * beta
+    return g * scaled.sigmoid().masked_fill(scaled > threshold, 1)  # type: ignore[no-any-return]
+
+
+@op(x=_softplus_x)
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.softplus(torch.tensor([-100.0, 0.0, 100.0]))
+        tensor([0.0000e+00, 6.9315e-01, 1.0000e+02])
+    """
+    _check_floating("softplus_cpu", x)
+    return activation.softplus(x, beta, threshold)
+
+
+# Losses of element by element ---------------------------------------------------------------------
+
+
+def _share(g: Tensor, reduction: str, count: int) -> Tensor:
+    """Return the gradient of each element's loss: its part of the mean, or `g` itself."""
+    return g / count if reduction == "mean" else g  # type: ignore[no-any-return]
+
+
+def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
+    """Return the op `loss(x, y, reduction, parameter)` of a loss that depends on x - y alone.
+
+    Args:
+        name: the node's.
+        kernel_name: PyTorch's name of the kernel, for the error.
+        values: the losses, given the array x - y and the parameter.
+        slope: their derivative, given the tensor x - y and the parameter.
+    """
+
+    def rule(
+        g: Tensor, needs: tuple[bool, ...], x: Tensor, y: Tensor, reduction: str, parameter: float
+    ) -> Any:
+        grad = slope(x - y, parameter) * _share(g, reduction, x._array.size)
+        return grad if needs[0] else None, -grad if needs[1] else None
+
+    def kernel(x: Any, y: Any, reduction: str, parameter: float = 1.0) -> Any:
+        _check_floating(kernel_name, x)
+        losses = values(np.subtract(activation.widened(x), y), parameter)
+        return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
+
+    return op(joint=rule, inputs=("x", "y"), name=name)(kernel)
+
+
+def _huber(difference: Any, delta: float) -> Any:
+    """Return 0.5 * d**2 where |d| <= delta, else delta * (|d| - 0.5 * delta)."""
+    distance = np.abs(difference)
+    near = np.minimum(distance, delta)
+    return near * (distance - 0.5 * near)
+
+
+mse_loss = _of_difference("MseLoss", "mse_cpu", lambda d, _: d * d, lambda d, _: d * 2)
+smooth_l1_loss = _of_difference(
+    "SmoothL1Loss",
+    "smooth_l1_cpu",
+    lambda d, beta: _huber(d, beta) / beta,
+    lambda d, beta: (d / beta).clamp(-1, 1),
+)
+huber_loss = _of_difference(
+    "HuberLoss", "huber_cpu", _huber, lambda d, delta: d.clamp(-delta, delta)
+)
+
+
+def _bce_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, reduction: str) -> Tensor:
+    grad = _share(g, reduction, x._array.size) * (x - y) / ((1 - x) * x).clamp(min=1e-12)
+    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+
+
+def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
+    grad = _share(g, reduction, x._array.size) * (
+        (-x).log1p().clamp(min=-100) - x.log().clamp(min=-100)
+    )
+    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+
+
+@op(x=_bce_x, y=_bce_y, weight=None)
+def binary_cross_entropy(x: Any, y: Any, weight: Any, reduction: str) -> Any:
+    """Return the mean, sum or array of `-weight * (y * log(x) + (1 - y) * log(1 - x))`.
+
+    The logarithms are at least -100.
+    """
+    for name, values in (("input", x), ("target", y)):
+        if values.size and not (np.min(values) >= 0 and np.max(values) <= 1):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    p = activation.widened(x)
+    losses = (y - 1) * np.maximum(np.log1p(-p), -100) - y * np.maximum(np.log(p), -100)
+    if weight is not None:
+        losses = losses * weight
+    return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
+
+
+def _bce_logits_x(
+    g: Tensor, x: Tensor, y: Tensor, weight: Any, pos_weight: Any, reduction: str
+) -> Tensor:
+    grad = x.sigmoid()
+    if pos_weight is None:
+        grad = grad - y
+    else:
+        positive = pos_weight * y
+        grad = (positive + 1 - y) * grad - positive
+    grad = grad * _share(g, reduction, x._array.size)
+    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+
+
+def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction: str) -> Tensor:
+    grad = -x if pos_weight is None else logsigmoid(-x) - pos_weight * logsigmoid(x)
+    grad = grad * _share(g, reduction, x._array.size)
+    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+
+
+@op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)
+def binary_cross_entropy_with_logits(
+    x: Any, y: Any, weight: Any, pos_weight: Any, reduction: str
+) -> Any:
+    """Return the mean, sum or array of `weight * ((1 - y) * x - w * log(sigmoid(x)))`.
+
+    Here `w = 1 + (pos_weight - 1) * y`.
+    """
+    _check_floating("log_sigmoid_cpu", x)
+    scores = activation.widened(x)
+    log_sigmoid = activation.log_sigmoid(scores)
+    if pos_weight is not None:
+        log_sigmoid = log_sigmoid * ((pos_weight - 1) * y + 1)
+    losses = (1 - y) * scores - log_sigmoid
+    if weight is not None:
+        losses = losses * weight
+    return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
+
+
+# Losses over classes ------------------------------------------------------------------------------
+
+
+@op(
+    x=lambda g, x_shape, target, weight, ignore_index, reduction: _nll_loss_grad(
+        g, x_shape, target, weight, ignore_index, reduction
+    ),
+    target=None,
+    weight=None,
+)
+def nll_loss(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    """Return the mean, sum or array of minus the scores x (N, C, ...) of the labels (N, ...)."""
+    _check_floating("nll_loss_out_frame", x)
+    return loss.nll(x, target, weight, ignore_index, reduction)
+
+
+@op(
+    name="NllLossBackward",
+    g=lambda g, target, weight, ignore_index, reduction: nll_loss(
+        g, target, weight, ignore_index, reduction
+    ),
+    target=None,
+    weight=None,
+)
+def _nll_loss_grad(
+    g: Any, shape: tuple[int, ...], target: Any, weight: Any, ignore_index: int, reduction: str
+) -> Any:
+    return loss.nll_grad(g, shape, target, weight, ignore_index, reduction)
+
+
+def _cross_entropy_x(
+    g: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    probabilities: Any,
+) -> Tensor:
+    arrays = (target._array, None if weight is None else weight._array, ignore_index)
+    if probabilities is not None:
+        return wrap(
+            loss.cross_entropy_grad(
+                g._array, x._array.shape, *arrays, reduction, label_smoothing, probabilities._array
+            )
+        )
+    # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
+    targets, weights = loss.soft_targets(loss.rows(x._array), *arrays, label_smoothing)
+    if reduction == "mean":
+        total = targets.shape[0] if weights is None else float(np.add.reduce(weights))
+        g = g / (total or 1)  # where all are ignored, q is 0
+    dim = 0 if x.ndim == 1 else 1
+    q = wrap(loss.by_class(targets, x._array.shape))
+    upstream = g.unsqueeze(dim) if reduction == "none" else g
+    return (softmax(x, dim) * q.sum(dim, True) - q) * upstream
+
+
+@op(name="NllLoss", x=_cross_entropy_x, target=None, weight=None, residuals=("probabilities",))
+def cross_entropy(
+    x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Any:
+    """Return `nll_loss(log_softmax(x))` of scores (N, C, ...) and labels (N, ...), in one op."""
+    _check_floating("log_softmax_lastdim_kernel_impl", x)
+    return loss.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+
+
+# Normalisation, embedding, padding ----------------------------------------------------------------
+
+
+def _layer_norm_rule(
+    g: Tensor,
+    needs: tuple[bool, ...],
+    x: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Any,
+    eps: float,
+    mean: Any,
+    scale: Any,
+) -> Any:
+    dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    leading = tuple(range(x.ndim - len(normalized_shape)))
+    if mean is None:  # under create_graph: differentiable, from the input
+        mean = x.mean(dims, keepdim=True)
+        scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
+    normal = (x - mean) * scale
+    grad = grad_weight = grad_bias = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        grad = (
+            slope
+            - slope.mean(dims, keepdim=True)
+            - normal * (slope * normal).mean(dims, keepdim=True)
+        ) * scale
+    if needs[1]:
+        grad_weight = (g * normal).sum(leading) if leading else g * normal
+    if needs[2]:
+        grad_bias = g.sum(leading) if leading else g
+    return grad, grad_weight, grad_bias
+
+
+@op(
+    joint=_layer_norm_rule,
+    inputs=("x", "weight", "bias"),
+    residuals=("mean", "scale"),
+    name="NativeLayerNorm",
+)
+def layer_norm(
+    x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float
+) -> Any:
+    """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
+    _check_floating("LayerNormKernelImpl", x)
+    wide = activation.widened(x)
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    mean = np.mean(wide, axes, keepdims=True)
+    out = wide - mean
+    scale = np.mean(out * out, axes, keepdims=True)
+    scale += eps
+    scale = 1 / np.sqrt(scale)
+    out *= scale
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
+    return out.astype(x.dtype, copy=False), mean, scale
+
+
+@op(
+    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _embedding_grad(
+        g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
+    ),
+    indices=None,
+)
+def embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False
+) -> Any:
+    """Return the rows of `weight` at `indices`; row `padding_idx` gets no gradient."""
+    if indices.size and (np.min(indices) < 0 or np.max(indices) >= weight.shape[0]):
+        raise IndexError("index out of range in self")
+    return weight[indices]
+
+
+@op(
+    name="EmbeddingDenseBackward",
+    g=lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_gather(
+        g, indices, padding_idx, scale_grad_by_freq
+    ),
+    indices=None,
+)
+def _embedding_grad(
+    g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    out = np.zeros_like(g, shape=(count, g.shape[-1]))
+    flat = indices.reshape(-1)
+    if not flat.size:
+        return out
+    # Sorted, the rows that meet in one place are neighbours, and `reduceat` sums each group.
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.concatenate([ordered[:1] >= 0, ordered[1:] != ordered[:-1]]))
+    sums = np.add.reduceat(g.reshape(-1, g.shape[-1])[order], starts, axis=0)
+    if scale_grad_by_freq:
+        sums /= np.diff(starts, append=flat.size)[:, None]
+    out[ordered[starts]] = sums
+    if padding_idx >= 0:
+        out[padding_idx] = 0
+    return out
+
+
+def _embedding_gather(
+    g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    """Return the gradient of `_embedding_grad`: rows of `g`, as often as it counted them."""
+    rows = embedding(g, indices, padding_idx, scale_grad_by_freq)
+    positions = indices._array
+    factor = (positions != padding_idx).astype(rows._array.dtype)
+    if scale_grad_by_freq and positions.size:
+        factor /= np.bincount(positions.reshape(-1))[positions]
+    return rows * wrap(factor[..., None])  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0), name="ConstantPadNd")
+def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
+    """Return `x` with a border of `value`.
+
+    `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
+    Negative widths take away, so that the gradient is the same op.
+    """
+    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [
+        (pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)
+    ]
+    shape = tuple(
+        [length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)]
+    )
+    if min(shape, default=0) < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    out = np.full_like(x, value, shape=shape)
+    inner = tuple(
+        [
+            slice(max(before, 0), n - max(after, 0))
+            for n, (before, after) in zip(shape, widths, strict=True)
+        ]
+    )
+    part = tuple(
+        [
+            slice(max(-before, 0), n - max(-after, 0))
+            for n, (before, after) in zip(x.shape, widths, strict=True)
+        ]
+    )
+    out[inner] = x[part]
+    return out

@@ -1,0 +1,1108 @@
+"""Random tensors, with PyTorch's numbers from PyTorch's seeds (floor 3).
+
+Every function draws from `default_generator` or from the `generator=` it is given. Gradients stop
+here: what is filled at random depends on no tensor, and what is drawn with a tensor's numbers as
+probabilities or means has zero gradients, as in PyTorch.
+
+`tinytorch.random` is this module: it also has `fork_rng`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.inplace import written
+from tinytorch.autograd.mode import local
+from tinytorch.autograd.op import Op, op
+from tinytorch.autograd.view import check_write
+from tinytorch.device import as_device
+from tinytorch.device import device as Device
+from tinytorch.dtypes import dtype as Dtype
+from tinytorch.kernels import random as kernels
+from tinytorch.ops.create import blank, blank_like, finished, limits_of, number, shape_of
+
+__all__ = [
+    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed",
+    "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "randperm", "seed", "set_rng_state",
+]  # fmt: skip
+
+
+class Generator:
+    """A source of random numbers with a state of its own.
+
+    Args:
+        device: the CPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> torch.rand(2, generator=generator)
+        tensor([0.4963, 0.7682])
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device: Device = as_device(device)
+        self._source = kernels.Source(67280421310721)  # PyTorch's seed of a new generator
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`, -2**63 <= seed < 2**64, and return self.
+
+        Raises:
+            ValueError: the seed is out of range.
+        """
+        if not isinstance(seed, (int, np.integer)):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long: a seed is in [-2**63, 2**64)")
+        self._source.reseed(int(seed) % 2**64)
+        return self
+
+    def seed(self) -> int:
+        """Start again from a seed that the operating system draws, and return it."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self._source.reseed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """Return the seed that this generator was started from."""
+        return self._source.seed
+
+    def get_state(self) -> Tensor:
+        """Return the state, a uint8 tensor with PyTorch's bytes."""
+        return finished(self._source.state())
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Put back what `get_state` returned, and return self.
+
+        Raises:
+            TypeError: it is no uint8 tensor.
+            RuntimeError: it does not hold a state.
+        """
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if new_state.dtype is not dtypes.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        self._source.set_state(new_state._array)
+        return self
+
+    def clone_state(self) -> Generator:
+        """Return a new generator in the same state."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"device": self.device, "state": self._source.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.device = state["device"]
+        self._source = kernels.Source(0)
+        self._source.set_state(state["state"])
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def _source(name: str, generator: Generator | None) -> kernels.Source:
+    if generator is None:
+        return default_generator._source
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"{name}(): argument 'generator' must be torch.Generator, not "
+            f"{type(generator).__name__}"
+        )
+    return generator._source
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default generator again from `seed`, and return it.
+
+    Raises:
+        ValueError: the seed is not in [-2**63, 2**64).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.rand(2)
+        tensor([0.4963, 0.7682])
+    """
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Start the default generator again from a seed of the operating system's, and return it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.seed() == torch.initial_seed()
+        True
+    """
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """Return the seed that the default generator was started from.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(7)
+        >>> torch.initial_seed()
+        7
+    """
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> state = torch.get_rng_state()
+        >>> x = torch.rand(2)
+        >>> torch.set_rng_state(state)
+        >>> torch.equal(torch.rand(2), x)
+        True
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put back what `get_rng_state` returned.
+
+    Raises:
+        TypeError: it is no uint8 tensor.
+        RuntimeError: it does not hold a state.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_rng_state(torch.get_rng_state())
+    """
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str = "cpu",
+) -> Iterator[None]:
+    """Put the state of the default generator back at the end of the block.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> with torch.random.fork_rng():
+        ...     _ = torch.rand(100)
+        >>> torch.rand(2)
+        tensor([0.4963, 0.7682])
+    """
+    if not enabled:
+        yield
+        return
+    state = default_generator.get_state()
+    try:
+        yield
+    finally:
+        default_generator.set_state(state)
+
+
+# Filling a tensor in place ------------------------------------------------------------------------
+
+
+def _zeros_of(g: Tensor) -> Tensor:
+    return wrap(np.zeros_like(g._array))  # type: ignore[no-any-return]
+
+
+def _fill_op(name: str) -> Op:
+    """Return the op that stands for a random fill in the graph: nothing of what was there stays."""
+
+    @op(x=_zeros_of)
+    def fill(x: Any) -> Any:
+        raise NotImplementedError("a random fill stands for a write that has happened")
+
+    made: Op = fill.op
+    made.node_class.__name__ = name
+    return made
+
+
+_UNIFORM, _NORMAL, _LOG_NORMAL = map(
+    _fill_op, ("UniformBackward0", "NormalBackward0", "LogNormalBackward0")
+)
+_EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"))
+_RANDOM, _BERNOULLI, _GEOMETRIC = map(
+    _fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0")
+)
+
+
+def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tensor:
+    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph."""
+    edges = made.edges_of((x,)) if local.state.grad else None
+    check_write(x, edges is not None)
+    if x._array.size:
+        kernel(x._array, *args)
+    x._bump()
+    if edges is not None:
+        written(x, (made.record(edges, (x,), (x._array,), x._cell), 0))
+    return x
+
+
+def _real(name: str, argument: str, position: int, value: Any) -> float:
+    """Return a number as float; TypeError in PyTorch's words for anything else."""
+    try:
+        return float(number(name, argument, position, value))
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be float, not {kind}"
+        ) from None
+
+
+def _integer(name: str, argument: str, position: int, value: Any) -> int:
+    """Return an integer of 64 bits as int; TypeError in PyTorch's words for anything else."""
+    if isinstance(value, Tensor):
+        value = (
+            value._array.item()
+            if value._array.size == 1 and value._array.dtype.kind in "iu"
+            else value
+        )
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be int, not {kind}"
+        )
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return int(value)
+
+
+def _check_floating(x: Tensor, kernel: str) -> None:
+    if not x.dtype.is_floating_point:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
+
+
+_C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short",
+    "int32": "int", "int64": "long", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
+    """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
+
+    Args:
+        x: the tensor.
+        *args: `from` and `to`, which can also be given by these names.
+        generator: where the numbers come from.
+        **bounds: `from`, `to`.
+
+    Raises:
+        RuntimeError: from > to, or a bound is out of the range of the dtype.
+        NotImplementedError: the tensor is not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(3).uniform_(-1, 1)
+        tensor([-0.0075,  0.5364, -0.8230])
+    """
+    low, high = _bounds("uniform_", args, bounds, (0.0, 1.0))
+    low, high = _real("uniform_", "from", 1, low), _real("uniform_", "to", 2, high)
+    _check_floating(x, "check_uniform_bounds")
+    limit = limits_of(x.dtype)[1]
+    for name, value in (("from", low), ("to", high)):
+        if not -limit <= value <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[x.dtype.name]}")
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{x.dtype.tensor_name}>::max(), but "
+            f"found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
+    return _fill(_UNIFORM, x, kernels.uniform, _source("uniform_", generator), low, high)
+
+
+def _bounds(
+    name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """Return the arguments `from` (a word that Python keeps for itself) and `to`."""
+    values = dict(zip(("from", "to"), defaults, strict=True))
+    given = dict(zip(("from", "to"), args, strict=False))
+    if len(args) > 2 or given.keys() & bounds.keys() or bounds.keys() - values.keys():
+        kinds = [type(each).__name__ for each in args]
+        kinds += [f"{key}={type(each).__name__}" for key, each in bounds.items()]
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({', '.join(kinds)})"
+        )
+    values |= given | bounds
+    return values["from"], values["to"]
+
+
+def normal_(
+    x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill in place with normally distributed numbers.
+
+    Args:
+        x: the tensor.
+        mean: the mean.
+        std: the standard deviation.
+        generator: where the numbers come from.
+
+    Raises:
+        RuntimeError: `std` is negative.
+        NotImplementedError: the tensor is not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(3).normal_()
+        tensor([ 1.5410, -0.2934, -2.1788])
+    """
+    mean, std = _real("normal_", "mean", 1, mean), _real("normal_", "std", 2, std)
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if x._array.size:
+        _check_floating(x, "normal_kernel_cpu")
+    return _fill(_NORMAL, x, kernels.normal, _source("normal_", generator), mean, std)
+
+
+def log_normal_(
+    x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill in place with numbers whose logarithms have this mean and standard deviation.
+
+    The logarithms are normally distributed.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(3).log_normal_(0, 1)
+        tensor([4.6692, 0.7457, 0.1132])
+    """
+    mean, std = _real("log_normal_", "mean", 1, mean), _real("log_normal_", "std", 2, std)
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    if x._array.size:
+        _check_floating(x, "log_normal_cpu")
+    return _fill(_LOG_NORMAL, x, kernels.log_normal, _source("log_normal_", generator), mean, std)
+
+
+def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fill in place with exponentially distributed numbers, of the density lambd exp(-lambd x).
+
+    Raises:
+        RuntimeError: `lambd` is not positive, or the tensor not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(2).exponential_() >= 0
+        tensor([True, True])
+    """
+    lambd = _real("exponential_", "lambd", 1, lambd)
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    _check_continuous("Exponential", x, x.dtype.tensor_name)
+    return _fill(_EXPONENTIAL, x, kernels.exponential, _source("exponential_", generator), lambd)
+
+
+def cauchy_(
+    x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill in place with numbers of the Cauchy distribution around `median`, of half width `sigma`.
+
+    Raises:
+        RuntimeError: `sigma` is not positive, or the tensor not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.empty(2).cauchy_().shape
+        torch.Size([2])
+    """
+    median, sigma = _real("cauchy_", "median", 1, median), _real("cauchy_", "sigma", 2, sigma)
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    _check_continuous("Cauchy", x, _C_NAMES[x.dtype.name])
+    return _fill(_CAUCHY, x, kernels.cauchy, _source("cauchy_", generator), median, sigma)
+
+
+def _check_continuous(what: str, x: Tensor, kind: str) -> None:
+    if not x.dtype.is_floating_point:
+        raise RuntimeError(
+            f"{what} distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {kind}"
+        )
+
+
+def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill in place with how many trials it takes to succeed, each with probability p.
+
+    Raises:
+        RuntimeError: `p` is not between 0 and 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> (torch.empty(100).geometric_(0.5) >= 1).all()
+        tensor(True)
+    """
+    p = _real("geometric_", "p", 1, p)
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if x.dtype is dtypes.bool and x._array.size:
+        raise NotImplementedError("\"geometric_cpu\" not implemented for 'Bool'")
+    return _fill(_GEOMETRIC, x, kernels.geometric, _source("geometric_", generator), p)
+
+
+def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
+    """Fill in place with integers of [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
+
+    Args:
+        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer
+            dtype, or up to 2**(bits of the mantissa) for floating point.
+        *args: `to`, or `from` and `to`; None for `to` means up to the greatest.
+        generator: where the numbers come from.
+        **bounds: `from`, `to`.
+
+    Raises:
+        RuntimeError: from >= to, or a bound is out of the range of the dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.zeros(4, dtype=torch.int64).random_(10)
+        tensor([4, 9, 3, 0])
+    """
+    source = _source("random_", generator)
+    if not args and not bounds:
+        return _fill(_RANDOM, x, kernels.integers_of_dtype, source, _digits(x.dtype))
+    if len(args) == 1 and not bounds:
+        args = (0, *args)
+    low, high = _bounds("random_", args, bounds, (0, None))
+    low = _integer("random_", "from", 1, low)
+    if high is not None:
+        return _integers(x, source, low, _integer("random_", "to", 2, high))
+    if low == -(2**63):
+        if x.dtype not in (dtypes.int64, dtypes.float64, dtypes.float32, dtypes.bfloat16):
+            raise RuntimeError(
+                "random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
+                "bfloat16"
+            )
+        return _fill(_RANDOM, x, kernels.full_range, source)
+    last = (1 << _digits(x.dtype)) - (not x.dtype.is_floating_point)
+    if x.dtype.is_floating_point:
+        low = _representable_from(low, x.dtype)
+    _check_range(low, last, x.dtype)
+    return _fill(_RANDOM, x, kernels.integers, source, low, last - low + 1)
+
+
+def _digits(kind: Dtype) -> int:
+    """Return the bits of a dtype's numbers, without the sign; for floats those of the mantissa."""
+    if kind.is_floating_point:
+        return {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[kind.name]
+    return 1 if kind is dtypes.bool else int(limits_of(kind)[1]).bit_length()
+
+
+def _integers(x: Tensor, source: kernels.Source, low: int, high: int) -> Tensor:
+    """Fill `x` with integers of [low, high)."""
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    if x.dtype.is_floating_point:
+        low, high = _representable_from(low, x.dtype), _representable_to(high, x.dtype)
+        if low >= high:
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but "
+                f"got from={low} >= to={high}"
+            )
+    _check_range(low, high - 1, x.dtype)
+    return _fill(_RANDOM, x, kernels.integers, source, low, high - low)
+
+
+def _rounded(value: int, kind: Dtype) -> int:
+    """Return the integer that `value` is as a float; beyond int64 C makes it the least."""
+    real = float(np.float64(value).astype(kind.numpy))
+    return int(real) if abs(real) < 2.0**63 else -(2**63)
+
+
+# In floating point an integer above the mantissa's range is rounded; the bounds move inwards to
+# where no rounding leads out of [from, to).
+def _representable_from(low: int, kind: Dtype) -> int:
+    rounded = _rounded(low + 1, kind)
+    if rounded < low:
+        return rounded + (1 << (abs(low + 1).bit_length() - _digits(kind)))
+    return low
+
+
+def _representable_to(high: int, kind: Dtype) -> int:
+    rounded = _rounded(high - 1, kind)
+    if rounded >= high:
+        return rounded - (1 << (abs(high - 1).bit_length() - _digits(kind)))
+    return high
+
+
+def _check_range(low: int, last: int, kind: Dtype) -> None:
+    """Raise an error when a bound is out of the dtype's range; warn where integers get rounded."""
+    name = _C_NAMES[kind.name]
+    least, greatest = limits_of(kind)
+    for what, value in (("from", low), ("to - 1", last)):
+        if not least <= value <= greatest:
+            raise RuntimeError(f"{what} is out of bounds for {name}")
+    digits = _digits(kind)
+    for what, value in (("from", low), ("to - 1", last)):
+        if kind.is_floating_point and abs(value) > 1 << digits:
+            warnings.warn(
+                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision "
+                f"limitations {name} can support discrete uniform distribution only within this "
+                "range. This warning will become an error in version 1.7 release, please fix the "
+                "code in advance",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill in place with ones, each with probability p, and zeros.
+
+    Args:
+        x: the tensor.
+        p: a number; or a tensor of floating point that can be expanded to the shape of `x`.
+        generator: where the numbers come from.
+
+    Raises:
+        RuntimeError: a probability is not in [0, 1].
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.empty(4).bernoulli_(0.5)
+        tensor([0., 0., 1., 0.])
+    """
+    source = _source("bernoulli_", generator)
+    if not isinstance(p, Tensor):
+        p = _real("bernoulli_", "p", 1, p)
+        if not 0 <= p <= 1:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        return _fill(_BERNOULLI, x, kernels.bernoulli, source, p)
+    made: Op = _bernoulli_each.op
+    edges = made.edges_of((x, p)) if local.state.grad else None
+    check_write(x, edges is not None)
+    if x._array.size:
+        kernels.bernoulli_each(
+            x._array, source, _expanded(_probabilities(p._array), x._array.shape)
+        )
+    x._bump()
+    if edges is not None:
+        written(x, (made.record(edges, (x, p, None), (x._array,), x._cell), 0))
+    return x
+
+
+def _expanded(p: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        return np.broadcast_to(p, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"The expanded size of the tensor {list(shape)} must match the existing size "
+            f"{list(p.shape)}: bernoulli_ needs a probability for each element"
+        ) from None
+
+
+def _probabilities(p: Any) -> Any:
+    """Return `p` if all of it can be probabilities, else raise PyTorch's error."""
+    kind = dtypes.from_numpy_dtype(p.dtype)
+    if not kind.is_floating_point:
+        raise NotImplementedError(
+            f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.tensor_name}'"
+        )
+    if p.size and not (p.min() >= 0 and p.max() <= 1):
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false: probabilities are in [0, 1]"
+        )
+    return p
+
+
+@op(
+    name="Bernoulli", x=_zeros_of, p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape))
+)
+def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
+    """Return ones and zeros like `x`, with the probabilities `p`."""
+    out = np.empty_like(x, order="C")
+    if out.size:
+        kernels.bernoulli_each(out, source, _probabilities(p))
+    return out
+
+
+# New tensors --------------------------------------------------------------------------------------
+
+
+def bernoulli(
+    input: Tensor,
+    p: float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return ones and zeros like `input`: one with the probability that `input` holds.
+
+    Args:
+        input: the probabilities.
+        p: one probability for all elements instead.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+
+    Returns:
+        A tensor through which no gradient flows (it is zero).
+
+    Raises:
+        RuntimeError: a probability is not in [0, 1].
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
+        tensor([0., 1.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"bernoulli(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    source = _source("bernoulli", generator)
+    if p is not None:
+        return bernoulli_(wrap(np.empty_like(input._array, order="C")), p, generator=generator)
+    if out is not None:
+        return bernoulli_(blank(input.shape, out, None), input.detach(), generator=generator)
+    return _bernoulli_each(input, input, source)  # type: ignore[no-any-return]
+
+
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Sequence[int] | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normal numbers, each with its own mean and standard deviation: z * std + mean.
+
+    Args:
+        mean: a tensor, or a number.
+        std: a tensor that can be broadcast with `mean`, or a number.
+        size: the shape, where both are numbers.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+        dtype: the element type, where both are numbers.
+        layout: strided.
+        device: the CPU.
+        pin_memory: ignored.
+        requires_grad: whether operations on the tensor are recorded, where both are numbers.
+
+    Returns:
+        A tensor of the broadcast shape through which no gradient flows (it is zero): for gradients
+        write mean + std * randn_like(std).
+
+    Raises:
+        RuntimeError: a standard deviation is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.normal(torch.tensor([0.0, 100.0]), 1.0)
+        tensor([ 1.5410, 99.7066])
+    """
+    tensors = isinstance(mean, Tensor), isinstance(std, Tensor)
+    if not any(tensors):
+        if size is None:
+            raise TypeError(
+                "normal() received an invalid combination of arguments - got "
+                f"({type(mean).__name__}, {type(std).__name__}): size is needed where neither is a "
+                "tensor"
+            )
+        made = blank(shape_of("normal", (), size), out, dtype, device, layout)
+        return _requiring(normal_(made, mean, std, generator=generator), requires_grad)
+    if size is not None:
+        raise TypeError(
+            f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
+            f"{type(std).__name__}, {type(size).__name__}): the tensors tell the shape"
+        )
+    if not tensors[0]:
+        mean = _real("normal", "mean", 1, mean)
+    if not tensors[1]:
+        std = _real("normal", "std", 2, std)
+    source = _source("normal", generator)
+    if out is None:
+        return _normal_each(mean, std, source)  # type: ignore[no-any-return]
+    array = _normal_each.op.kernel(
+        *(each._array if isinstance(each, Tensor) else each for each in (mean, std)), source
+    )
+    blank(array.shape, out, None)._array[...] = array
+    return out
+
+
+@op(
+    name="Normal",
+    mean=lambda g, mean_shape: wrap(np.zeros_like(g._array, shape=mean_shape)),
+    std=lambda g, std_shape: wrap(np.zeros_like(g._array, shape=std_shape)),
+)
+def _normal_each(mean: Any, std: Any, source: Any) -> Any:
+    """Return normal numbers for means and deviations of which at least one is an array."""
+    arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
+    shape = np.broadcast_shapes(*(each.shape for each in arrays))
+    out = np.empty_like(arrays[0], shape=shape, order="C")
+    kind = dtypes.from_numpy_dtype(out.dtype)
+    least = (
+        std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
+    )
+    if not least >= 0:
+        if hasattr(std, "dtype"):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if not out.size:
+        return out
+    if not kind.is_floating_point:
+        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{kind.tensor_name}'")
+    if hasattr(std, "dtype"):
+        kernels.normal(out, source)
+        np.multiply(out, std, out=out, casting="same_kind")
+    else:
+        kernels.normal(out, source, 0.0, std)
+    np.add(out, mean, out=out, casting="same_kind")
+    return out
+
+
+def _requiring(made: Tensor, requires_grad: bool) -> Tensor:
+    """Return a filled tensor requiring grad if it is to (then it could not have been filled)."""
+    return finished(made._array, True) if requires_grad else made
+
+
+def rand(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return numbers uniformly distributed in [0, 1).
+
+    Args:
+        *sizes: the shape, as separate numbers or one sequence.
+        size: the shape, as a keyword.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.rand(2, 3)
+        tensor([[0.4963, 0.7682, 0.0885],
+                [0.1320, 0.3074, 0.6341]])
+    """
+    made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
+    _check_floating(made, "check_uniform_bounds")
+    _fill(_UNIFORM, made, kernels.uniform, _source("rand", generator))
+    return _requiring(made, requires_grad)
+
+
+def randn(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers of mean 0 and variance 1; parameters as for `rand`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randn(3)
+        tensor([ 1.5410, -0.2934, -2.1788])
+    """
+    made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
+    if made._array.size:
+        _check_floating(made, "normal_kernel_cpu")
+    _fill(_NORMAL, made, kernels.normal, _source("randn", generator))
+    return _requiring(made, requires_grad)
+
+
+def randint(
+    *args: Any,
+    low: int = 0,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return integers of [low, high): `randint(high, size)` or `randint(low, high, size)`.
+
+    Args:
+        *args: `high` and `size`; or `low`, `high` and `size`.
+        low: the least number.
+        high: the bound, which is not reached.
+        size: the shape.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+        dtype: the element type, by default int64.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        RuntimeError: low >= high, or a bound is out of the range of `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randint(3, 10, (4,))
+        tensor([7, 6, 3, 5])
+    """
+    given = list(args)
+    if size is None and given and len(given) + (high is not None) >= 2:
+        size = given.pop()
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(
+                f"randint(): argument 'size' (position {len(args)}) must be tuple of ints, not "
+                f"{type(size).__name__}"
+            )
+    if given:
+        *rest, high = given if high is None else [*given, high]
+        if rest:
+            (low,) = rest[:1]
+    if size is None or high is None or len(given) > 2:
+        kinds = ", ".join(type(each).__name__ for each in args)
+        raise TypeError(f"randint() received an invalid combination of arguments - got ({kinds})")
+    low, high = (
+        _integer("randint", "low", 1, low),
+        _integer("randint", "high", 1 + (len(given) > 1), high),
+    )
+    kind = dtypes.int64 if dtype is None and out is None else dtype
+    made = blank(shape_of("randint", (), size), out, kind, device, layout)
+    return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad)
+
+
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return the numbers 0 … n-1 in random order.
+
+    Args:
+        n: how many.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+        dtype: the element type, by default int64.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        RuntimeError: `n` is negative, or too great for `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randperm(4)
+        tensor([0, 1, 3, 2])
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer, Tensor)):
+        raise TypeError(
+            f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}"
+        )
+    n = _integer("randperm", "n", 1, n)
+    kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    kind = kind if out is None else out.dtype
+    made = blank(
+        shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout
+    )
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if kind.is_floating_point and n > (1 << _digits(kind)) + 1:
+        raise RuntimeError(
+            f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type."
+        )
+    if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:
+        raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
+    made._array[...] = kernels.permutation(_source("randperm", generator), n)
+    return _requiring(made, requires_grad) if out is None else made
+
+
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return numbers uniformly distributed in [0, 1), of the shape and dtype of `input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.rand_like(torch.zeros(2))
+        tensor([0.4963, 0.7682])
+    """
+    made = blank_like("rand_like", input, dtype, device, layout, False, memory_format)
+    return _requiring(uniform_(made, generator=generator), requires_grad)
+
+
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers of mean 0 and variance 1, shaped like `input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randn_like(torch.zeros(3))
+        tensor([ 1.5410, -0.2934, -2.1788])
+    """
+    made = blank_like("randn_like", input, dtype, device, layout, False, memory_format)
+    return _requiring(normal_(made, generator=generator), requires_grad)
+
+
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    low: int = 0,
+    high: int | None = None,
+    generator: Generator | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return integers of [low, high), shaped like `input`: `randint_like(input, [low,] high)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.randint_like(torch.zeros(3), 10)
+        tensor([4., 9., 3.])
+    """
+    if len(args) == 1 and high is None:
+        high = args[0]
+    elif args:
+        low, high = args if len(args) == 2 else (args[0], high)
+    low, high = _integer("randint_like", "low", 2, low), _integer("randint_like", "high", 2, high)
+    made = blank_like("randint_like", input, dtype, device, layout, False, memory_format)
+    return _requiring(_integers(made, _source("randint_like", generator), low, high), requires_grad)
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return indices drawn in proportion to the weights in each row of `input`.
+
+    Args:
+        input: weights, (categories,) or (rows, categories); they need not sum to one.
+        num_samples: how many indices per row.
+        replacement: whether an index can be drawn again.
+        generator: where the numbers come from.
+        out: a tensor to write to.
+
+    Returns:
+        int64 indices, (num_samples,) or (rows, num_samples).
+
+    Raises:
+        RuntimeError: a weight is negative or not finite, those of a row sum to zero, or there are
+            fewer than `num_samples` categories to draw from without replacement.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+        tensor([1, 1])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            "multinomial(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(input).__name__}"
+        )
+    n = _integer("multinomial", "num_samples", 2, num_samples)
+    weights = input._array
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{input.dtype.tensor_name}"
+        )
+    if n <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and n > weights.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not (weights.sum(-1) > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.tensor_name}")
+    chosen = kernels.multinomial(_source("multinomial", generator), weights, n, bool(replacement))
+    if out is None:
+        return finished(chosen)
+    blank(chosen.shape, out, None)._array[...] = chosen
+    return out

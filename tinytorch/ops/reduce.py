@@ -1,0 +1,1183 @@
+"""Ops that reduce dimensions, and cumulative ones: sums, extremes, moments, norms (floor 3)."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes, return_types
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.op import op
+from tinytorch.kernels import reduce as kernels
+from tinytorch.ops.pointwise import abs as absolute
+from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
+
+__all__ = [
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "cummax",
+    "cummin", "cumprod", "cumsum", "logsumexp", "max", "mean", "median", "min", "nanmean",
+    "nanmedian", "nansum", "norm", "prod", "std", "std_mean", "sum", "var", "var_mean",
+]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
+
+# NumPy's stubs know `keepdims` only as a constant.
+_largest: Any = np.maximum.reduce
+_smallest: Any = np.minimum.reduce
+_multiply: Any = np.multiply.reduce
+
+
+def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function with `dim` and `keepdim` understand `axis` and `keepdims` too."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        if "keepdims" in kwargs:
+            kwargs["keepdim"] = kwargs.pop("keepdims")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _check_tensor(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def _cast(x: Any, dtype: Any, name: str) -> Any:
+    """Return the array in the dtype to sum (or multiply) in: the one asked for, or int64."""
+    if dtype is None:
+        return x if x.dtype.kind == "f" else x.astype(_INT64, copy=False)
+    if not isinstance(dtype, dtypes.dtype):
+        try:
+            dtype = dtypes.as_dtype(dtype)
+        except TypeError:
+            raise TypeError(
+                f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"
+            ) from None
+    return x.astype(dtype.numpy, copy=False)
+
+
+def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
+    """Return a reduction of `shape` over `dim` with the reduced dimensions back, of length 1."""
+    kept = kernels.kept_shape(shape, dim)
+    return t if t._array.shape == kept else t.reshape(kept)
+
+
+# Sums --------------------------------------------------------------------------------------------
+
+
+def _spread_x(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
+    return sum(g, dim, True).reshape(x_shape)
+
+
+@op(x=_spread_x, name="Expand")
+def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
+    """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
+    return kernels.spread(x, shape, dim)
+
+
+@op(x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return the sum of all elements, or over the dimensions `dim`.
+
+    Args:
+        x: the tensor (`input`).
+        dim: a dimension, or several in a tuple; None or () for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        dtype: convert the elements to this first. Integers and booleans are summed as int64
+            otherwise.
+
+    Returns:
+        A tensor without the dimensions `dim`.
+
+    Raises:
+        IndexError: a dimension is out of range.
+        RuntimeError: a dimension is given twice.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sum(x), torch.sum(x, dim=0), torch.sum(x, 1, keepdim=True)
+        (tensor(10.), tensor([4., 6.]), tensor([[3.],
+                [7.]]))
+    """
+    if x.dtype.kind != "f" or dtype is not None:
+        x = _cast(x, dtype, "sum")
+    if dim is not None:
+        dim = kernels.axes_of(dim, x.ndim, "sum")
+    return kernels.total(x, dim, keepdim)
+
+
+@op(x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
+def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return the mean of all elements, or over the dimensions `dim`; NaN of no elements.
+
+    Args:
+        x: the tensor (`input`), of floating point.
+        dim: a dimension, or several in a tuple; None or () for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        dtype: convert the elements to this floating-point type first.
+
+    Returns:
+        A tensor without the dimensions `dim`.
+
+    Raises:
+        RuntimeError: the elements are integers and no `dtype` is given; a dimension is given twice.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([1.5000, 3.5000])
+    """
+    which = "Input" if dtype is None else "Optional"
+    if x.dtype.kind != "f" or dtype is not None:
+        wanted = x if dtype is None else _cast(x[:0] if x.ndim else x, dtype, "mean")
+        if wanted.dtype.kind != "f":
+            kind = dtypes.from_numpy_dtype(wanted.dtype).tensor_name
+            raise RuntimeError(
+                f"mean(): could not infer output dtype. {which} dtype must be either a floating "
+                "point or complex "
+                f"dtype. Got: {kind}"
+            )
+        x = x.astype(wanted.dtype, copy=False)
+    if dim is not None:
+        dim = kernels.axes_of(dim, x.ndim, "mean")
+    kind = x.dtype
+    if kind.itemsize < 4:
+        x = x.astype(np.float32)  # the sum may be beyond float16 where the mean is not
+    return (kernels.total(x, dim, keepdim) / kernels.count_of(x.shape, dim)).astype(
+        kind, copy=False
+    )
+
+
+def _count(shape: tuple[int, ...], dim: Any) -> int:
+    return kernels.count_of(shape, kernels.axes_of(dim, len(shape), ""))
+
+
+@op(x=lambda g, x, dim: _nansum_x(g, x, dim))
+def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return the sum as `sum` does, NaN counted as zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
+        tensor(4.)
+    """
+    x = _cast(x, dtype, "nansum")
+    axes = kernels.axes_of(dim, x.ndim, "nansum")
+    if x.dtype.kind == "f":
+        x = np.where(np.isnan(x), np.zeros_like(x), x)
+    return kernels.total(x, axes, keepdim)
+
+
+def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
+    return spread(g, x._array.shape, dim).masked_fill(isnan(x), 0)
+
+
+@_numpy_names
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the mean as `mean` does, of the elements that are not NaN.
+
+    Raises:
+        RuntimeError: the elements are not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
+        tensor(2.)
+    """
+    _check_tensor(input, "nanmean")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{input.dtype.tensor_name}"
+        )
+    numbers = sum(~isnan(input.detach()), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / numbers  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, x_shape, size: spread(g, x_shape, _summed(x_shape, size)), name="Sum")
+def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
+    return kernels.total(x, _summed(x.shape, size)).reshape(size) if x.shape != size else x
+
+
+def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the dimensions of `shape` that broadcasting from `size` has made or widened."""
+    extra = len(shape) - len(size)
+    return (
+        *range(extra),
+        *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]],
+    )
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
+
+    Args:
+        input: the tensor.
+        *size: the size of the result, as ints or as one sequence.
+
+    Raises:
+        RuntimeError: `size` cannot be expanded to the size of `input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2, 3).sum_to_size(1, 3)
+        tensor([[2., 2., 2.]])
+    """
+    if not size:
+        raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
+    several = len(size) == 1 and isinstance(size[0], (tuple, list))
+    target: tuple[int, ...] = tuple(size[0]) if several else size
+    shape = input._array.shape
+    if shape == target:
+        return input
+    if len(target) > len(shape) or builtins.any(
+        want not in (1, have) for want, have in zip(target[::-1], shape[::-1], strict=False)
+    ):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    return _sum_to_size(input, target)  # type: ignore[no-any-return]
+
+
+# Products ----------------------------------------------------------------------------------------
+
+
+@op(x=lambda g, x, out, dim: _prod_x(g, x, out, dim))
+def _prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
+    x = _cast(x, dtype, "prod")
+    axis = None if dim is None or not x.ndim else dim
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    return _multiply(wide, axis=axis, keepdims=keepdim).astype(x.dtype, copy=False)
+
+
+def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
+    shape = x._array.shape
+    if x._array.all():
+        return spread(g * out, shape, dim) / x
+    # The product of the others: of those before times those after.
+    if dim is None or not shape:
+        x = x.reshape(-1)
+    axis = 0 if dim is None or not shape else dim
+    before = cumprod(_shift(x, axis, 1), axis)
+    after = cumprod(_shift(x.flip(axis), axis, 1), axis).flip(axis)
+    return spread(g, shape, dim) * (before * after).reshape(shape)
+
+
+@_numpy_names
+def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the product of all elements, or along the dimension `dim`.
+
+    Args:
+        input: the tensor.
+        dim: one dimension; None for all.
+        keepdim: keep the reduced dimension, with length 1.
+        dtype: convert the elements to this first. Integers and booleans are multiplied as int64
+            otherwise.
+
+    Raises:
+        IndexError: the dimension is out of range.
+        TypeError: `dim` is not one int.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+        tensor([3., 8.])
+    """
+    _check_tensor(input, "prod")
+    return _prod(input, _one(dim, input, "prod"), keepdim, dtype)  # type: ignore[no-any-return]
+
+
+def _one(dim: Any, input: Tensor, name: str) -> int | None:
+    """Return a single dimension, counted from 0, or None."""
+    if dim is None:
+        return None
+    if isinstance(dim, (tuple, list, float, str, bool)):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}), "
+            "but expected dim to be an int"
+        )
+    return kernels.axis_of(dim, input._array.ndim, name)
+
+
+# Cumulative ops ----------------------------------------------------------------------------------
+
+
+def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
+    x = _cast(x, dtype, name)
+    axis = kernels.axis_of(dim, x.ndim, name)
+    if not x.ndim:
+        return x.copy()
+    if x.dtype.kind != "f":
+        return ufunc.accumulate(x, axis=axis)
+    # As PyTorch: float64 inside, so that long sums of float32 stay accurate.
+    return ufunc.accumulate(x, axis=axis, dtype=np.float64).astype(x.dtype, copy=False)
+
+
+def _cumsum_x(g: Any, dim: int) -> Any:
+    return cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g
+
+
+@op(x=_cumsum_x)
+def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
+    """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
+
+    Args:
+        x: the tensor (`input`).
+        dim: the dimension.
+        dtype: convert the elements to this first. Integers and booleans are summed as int64
+            otherwise.
+
+    Raises:
+        IndexError: the dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), 0)
+        tensor([1., 3., 6.])
+    """
+    return _accumulated(np.add, x, dim, dtype, "cumsum")
+
+
+@op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
+    """Return the running products along `dim`: element k is the product of the elements 0 … k.
+
+    Args:
+        x: the tensor (`input`).
+        dim: the dimension.
+        dtype: convert the elements to this first. Integers and booleans are multiplied as int64
+            otherwise.
+
+    Raises:
+        IndexError: the dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), 0)
+        tensor([1., 2., 6.])
+    """
+    return _accumulated(np.multiply, x, dim, dtype, "cumprod")
+
+
+def _shift_x(g: Any, dim: int) -> Any:
+    return _shift(g.flip(dim), dim, 0).flip(dim)
+
+
+@op(x=_shift_x)
+def _shift(x: Any, dim: int, fill: float) -> Any:
+    """Return `x` moved on by one along `dim`, `fill` coming in."""
+    out = np.full_like(x, fill)
+    out.swapaxes(dim, 0)[1:] = x.swapaxes(dim, 0)[:-1]
+    return out
+
+
+def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
+    """Return the gradient of running products.
+
+    Without zeros it is the sum of what follows of `g * out`, divided by x. In general: with the
+    products of all that
+    comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the products of what comes
+    after.
+    """
+    if not x._array.ndim:
+        return g
+    if x._array.all():
+        return cumsum((g * out).flip(dim), dim).flip(dim) / x
+    sums = _scan(g.flip(dim), _shift(x.flip(dim), dim, 0), dim).flip(dim)
+    return _shift(out, dim, 1) * sums
+
+
+# Linear recurrences are a family closed under differentiation: backward is the recurrence run from
+# the end.
+
+
+@op(
+    x=lambda g, y, dim: _scan_from_end(g, y, dim),
+    y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
+)
+def _scan(x: Any, y: Any, dim: int) -> Any:
+    """Return `out[k] = x[k] + y[k] * out[k - 1]`."""
+    return kernels.scan(x, y, dim)
+
+
+def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
+    factors = _shift(y.flip(dim), dim, 0)  # y[k + 1] goes with element k
+    return _scan(g.flip(dim), factors, dim).flip(dim)
+
+
+# Extremes ----------------------------------------------------------------------------------------
+
+
+def _check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
+    """Raise PyTorch's error where there is no element to choose from."""
+    if x.size:
+        return
+    if axes is None:
+        if x.ndim == 0:
+            return
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if name.startswith("arg"):
+            raise IndexError(text)
+        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
+    for axis in axes:
+        if not x.shape[axis]:
+            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def _shared_by_all(g: Any, x: Any, out: Any) -> Any:
+    """Return the gradient of an extreme of all elements; if it is NaN, the NaNs share it."""
+    return _shared(g, x, out, None, isnan(x) if np.isnan(out._array) else None)
+
+
+def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
+    """Return the gradient of an extreme: shared evenly by all elements that tie for it."""
+    shape = x._array.shape
+    ties = x == _kept(out, shape, dim) if ties is None else ties
+    count = sum(ties, dim, keepdim=True).to(g.dtype)
+    return _kept(g, shape, dim) / count * ties.to(g.dtype)
+
+
+@op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
+def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """Return the largest element, of all or over the dimensions `dim`; NaN where there is one.
+
+    Elements that tie for it share the gradient evenly.
+
+    Args:
+        x: the tensor (`input`).
+        dim: a dimension, or several in a tuple; () for all.
+        keepdim: keep the reduced dimensions, with length 1.
+
+    Raises:
+        IndexError: a dimension is out of range, or empty.
+        RuntimeError: there are no elements and no `dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
+        tensor([2., 3.])
+    """
+    axes = kernels.axes_of(dim, x.ndim, "amax")
+    _check_some(x, axes, "amax")
+    return _largest(x, axis=axes, keepdims=keepdim)
+
+
+@op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
+def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """Return the smallest element, of all or over the dimensions `dim`; NaN where there is one.
+
+    Elements that tie for it share the gradient evenly. Arguments and errors are those of `amax`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.amin(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
+        tensor([1., 0.])
+    """
+    axes = kernels.axes_of(dim, x.ndim, "amin")
+    _check_some(x, axes, "amin")
+    return _smallest(x, axis=axes, keepdims=keepdim)
+
+
+@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Max")
+def _max_all(x: Any) -> Any:
+    _check_some(x, None, "max")
+    return _largest(x, axis=None)
+
+
+@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Min")
+def _min_all(x: Any) -> Any:
+    _check_some(x, None, "min")
+    return _smallest(x, axis=None)
+
+
+_max_all.op.node_class.__name__ = "MaxBackward1"  # PyTorch's numbering of the overloads
+_min_all.op.node_class.__name__ = "MinBackward1"
+
+
+def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return zeros of `shape` with the gradient at the chosen places."""
+    values = _kept(g[0], shape, dim)
+    zeros = wrap(np.zeros_like(values._array, shape=shape))
+    if not shape:
+        return values
+    return zeros.scatter(dim, _kept(index, shape, dim), values)
+
+
+def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Declare an op that selects one element along a dimension, and returns it with its index."""
+    return op(
+        x=lambda g, out1, x_shape, dim: _placed(g, out1, x_shape, dim),
+        outputs=2,
+        nondiff=(1,),
+        result=lambda *parts: getattr(return_types, name)(parts),
+        name=name.capitalize(),
+    )
+
+
+@_selection("max")
+def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    _check_some(x, (dim,) if x.ndim else None, "max")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    return (
+        _largest(x, axis=dim, keepdims=keepdim),
+        np.argmax(x, axis=dim, keepdims=keepdim),
+    )
+
+
+@_selection("min")
+def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    _check_some(x, (dim,) if x.ndim else None, "min")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    return (
+        _smallest(x, axis=dim, keepdims=keepdim),
+        np.argmin(x, axis=dim, keepdims=keepdim),
+    )
+
+
+@_numpy_names
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the largest element; or along `dim` with its index; or the larger of two tensors.
+
+    `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that
+    `indices` names (the
+    first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
+
+    Args:
+        input: the tensor.
+        dim: a dimension; or the other tensor.
+        keepdim: keep the reduced dimension, with length 1.
+        other: the other tensor, by name.
+
+    Returns:
+        A tensor; with `dim` a named tuple `(values, indices)`.
+
+    Raises:
+        RuntimeError: there are no elements and no `dim`.
+        IndexError: the dimension is out of range, or empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> torch.max(x)
+        tensor(7.)
+        >>> torch.max(x, dim=1)
+        torch.return_types.max(
+        values=tensor([5., 7.]),
+        indices=tensor([1, 0]))
+        >>> torch.max(x, torch.tensor(4.0))
+        tensor([[4., 5.],
+                [7., 4.]])
+    """
+    _check_tensor(input, "max")
+    if isinstance(dim, Tensor):
+        dim, other = None, dim
+    if other is not None:
+        return maximum(input, other)
+    dim = _one(dim, input, "max")
+    return _max_all(input) if dim is None else _max_dim(input, dim, keepdim)
+
+
+@_numpy_names
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the smallest element; or along `dim` with its index; or the smaller of two tensors.
+
+    Arguments, results, gradients and errors are those of `max`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.min(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        torch.return_types.min(
+        values=tensor([1., 2.]),
+        indices=tensor([0, 1]))
+    """
+    _check_tensor(input, "min")
+    if isinstance(dim, Tensor):
+        dim, other = None, dim
+    if other is not None:
+        return minimum(input, other)
+    dim = _one(dim, input, "min")
+    return _min_all(input) if dim is None else _min_dim(input, dim, keepdim)
+
+
+@_numpy_names
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the smallest and the largest element, as a named tuple `(min, max)`.
+
+    Raises:
+        RuntimeError: there are no elements and no `dim`.
+        IndexError: the dimension is out of range, or empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
+        torch.return_types.aminmax(
+        min=tensor(1.),
+        max=tensor(3.))
+    """
+    _check_tensor(input, "aminmax")
+    if dim is None and not input._array.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
+    axes: Any = () if dim is None else _one(dim, input, "aminmax")
+    _check_some(input._array, axes if axes == () or not input._array.ndim else (axes,), "aminmax")
+    return return_types.aminmax((amin(input, axes, keepdim), amax(input, axes, keepdim)))
+
+
+def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if x.dtype.kind == "b":
+        raise RuntimeError(f"{name}(): does not support bool input")
+    axis = None if dim is None else kernels.axis_of(dim, x.ndim, name)
+    _check_some(x, None if axis is None or not x.ndim else (axis,), name)
+    if not x.ndim:
+        return np.zeros_like(x, dtype=_INT64)
+    return getattr(np, name)(x, axis=axis, keepdims=keepdim)
+
+
+@op(x=None)
+def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the index of the largest element (the first of ties): flattened, or along `dim`.
+
+    NaN counts as the largest.
+
+    Raises:
+        IndexError: the dimension is out of range, or there is no element to choose.
+        RuntimeError: the elements are booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.argmax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1, 0])
+    """
+    return _arg(x, dim, keepdim, "argmax")
+
+
+@op(x=None)
+def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the index of the smallest element (the first of ties): flattened, or along `dim`.
+
+    NaN counts as the smallest. Errors are those of `argmax`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.argmin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]))
+        tensor(0)
+    """
+    return _arg(x, dim, keepdim, "argmin")
+
+
+def _running(ufunc: Any, x: Any, dim: int) -> Any:
+    """Return the running extremes along `dim` and the index of each, the last one of ties."""
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    values = ufunc.accumulate(x, axis=dim)
+    reached = (x == values) | (x != x)
+    steps = np.arange(x.shape[dim], like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+    return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
+
+
+def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
+    if not shape:
+        return g[0]
+    zeros = wrap(np.zeros_like(g[0]._array))
+    return zeros.scatter_add(dim, index, g[0])
+
+
+def _cumulative_selection(name: str) -> Callable[[Callable[..., Any]], Any]:
+    return op(
+        x=lambda g, out1, x_shape, dim: _gathered_back(g, out1, x_shape, dim),
+        outputs=2,
+        nondiff=(1,),
+        result=lambda *parts: getattr(return_types, name)(parts),
+        name=name.capitalize(),
+    )
+
+
+@_cumulative_selection("cummax")
+def _cummax(x: Any, dim: int) -> Any:
+    return _running(np.maximum, x, dim)
+
+
+@_cumulative_selection("cummin")
+def _cummin(x: Any, dim: int) -> Any:
+    return _running(np.minimum, x, dim)
+
+
+@_numpy_names
+def cummax(input: Tensor, dim: int) -> Any:
+    """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cummax(torch.tensor([1.0, 3.0, 2.0]), 0).values
+        tensor([1., 3., 3.])
+    """
+    return _cummax(input, kernels.axis_of(dim, input._array.ndim, "cummax"))
+
+
+@_numpy_names
+def cummin(input: Tensor, dim: int) -> Any:
+    """Return the running minima along `dim`, as a named tuple `(values, indices)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cummin(torch.tensor([2.0, 3.0, 1.0]), 0).values
+        tensor([2., 2., 1.])
+    """
+    return _cummin(input, kernels.axis_of(dim, input._array.ndim, "cummin"))
+
+
+# Medians -----------------------------------------------------------------------------------------
+
+
+def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    _check_some(x, (dim,), "median")
+    if not x.size:
+        shape = kernels.kept_shape(x.shape, dim)
+        values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+    else:
+        index = kernels.median_index(x, dim, skip_nan)
+        values = np.take_along_axis(x, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+def _median_of_all(x: Any, skip_nan: bool) -> Any:
+    if not x.size:
+        missing = np.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        return np.full_like(x, missing, shape=())
+    return _median(x.reshape(-1), 0, False, skip_nan)[0]
+
+
+@_selection("median")
+def _median_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    return _median(x, dim, keepdim)
+
+
+@_selection("nanmedian")
+def _nanmedian_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    return _median(x, dim, keepdim, skip_nan=True)
+
+
+@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Median")
+def _median_all(x: Any) -> Any:
+    return _median_of_all(x, skip_nan=False)
+
+
+@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Nanmedian")
+def _nanmedian_all(x: Any) -> Any:
+    return _median_of_all(x, skip_nan=True)
+
+
+_median_dim.op.node_class.__name__ = "MedianBackward1"
+_nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
+
+
+@_numpy_names
+def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """Return the median; or along `dim` with its index. Of an even number it is the lower one.
+
+    Args:
+        input: the tensor.
+        dim: a dimension; None for all elements.
+        keepdim: keep the reduced dimension, with length 1.
+
+    Returns:
+        A tensor; with `dim` a named tuple `(values, indices)`. NaN where there is a NaN.
+
+    Raises:
+        IndexError: the dimension is out of range, or empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
+        tensor(2.)
+    """
+    _check_tensor(input, "median")
+    dim = _one(dim, input, "median")
+    return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
+
+
+@_numpy_names
+def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """Return the median as `median` does, of the elements that are not NaN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
+        tensor(3.)
+    """
+    _check_tensor(input, "nanmedian")
+    dim = _one(dim, input, "nanmedian")
+    return _nanmedian_all(input) if dim is None else _nanmedian_dim(input, dim, keepdim)
+
+
+# Variance and standard deviation -----------------------------------------------------------------
+
+
+def _var_x(g: Any, x: Any, dim: Any, degrees: float) -> Any:
+    distance = x - mean(x, dim, True)
+    return _kept(g, x._array.shape, dim) * (2 / degrees if degrees else math.inf) * distance
+
+
+def _std_x(g: Any, x: Any, out: Any, dim: Any, degrees: float) -> Any:
+    return _var_x((g / (2 * out)).masked_fill(out == 0, 0), x, dim, degrees)
+
+
+@op(x=lambda g, x, dim, degrees: _var_x(g, x, dim, degrees), name="Var")
+def _var(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+    return kernels.variance(x, dim, degrees, keepdim)
+
+
+@op(x=lambda g, x, out, dim, degrees: _std_x(g, x, out, dim, degrees), name="Std")
+def _std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+    return np.sqrt(kernels.variance(x, dim, degrees, keepdim))
+
+
+def _moment(
+    function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> tuple[Any, Any]:
+    """Return var or std, and the dimensions, from PyTorch's ways to say the correction."""
+    _check_tensor(input, name)
+    if isinstance(dim, bool):  # var(x, False): the old way to say it for all dimensions
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        if correction is not None:
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: both unbiased and "
+                "correction"
+            )
+        correction = 1 if unbiased else 0
+    elif correction is None:
+        correction = 1
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    axes = kernels.axes_of(dim, input._array.ndim, name)
+    degrees = kernels.count_of(input._array.shape, axes) - correction
+    if degrees <= 0 or not input._array.size:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor "
+            "(input numel divided by output numel).",
+            UserWarning,
+            stacklevel=4,
+        )
+    return function(input, axes, degrees, keepdim), axes
+
+
+@_numpy_names
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Tensor:
+    """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
+
+    Args:
+        input: the tensor, of floating point.
+        dim: a dimension, or several in a tuple; None or () for all.
+        unbiased: the older way to say `correction`: True is 1, False 0.
+        keepdim: keep the reduced dimensions, with length 1.
+        correction: what is taken off the number of elements; 1 by default.
+
+    Raises:
+        RuntimeError: the elements are integers.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
+        tensor(1.2500)
+    """
+    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)[0]  # type: ignore[no-any-return]
+
+
+@_numpy_names
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Tensor:
+    """Return the standard deviation, the square root of `var`, with its arguments and errors.
+
+    The gradient where it is 0 is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
+        tensor([1.4142, 2.8284])
+    """
+    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)[0]  # type: ignore[no-any-return]
+
+
+@_numpy_names
+def var_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Return `(var, mean)`, with the arguments of `var`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
+    made, axes = _moment(_var, "var_mean", input, dim, unbiased, keepdim, correction)
+    return made, mean(input, axes, keepdim)
+
+
+@_numpy_names
+def std_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Return `(std, mean)`, with the arguments of `std`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
+    made, axes = _moment(_std, "std_mean", input, dim, unbiased, keepdim, correction)
+    return made, mean(input, axes, keepdim)
+
+
+# Norms -------------------------------------------------------------------------------------------
+
+
+def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
+    """Return the gradient of the p-norm: at 0 the subgradient 0; none for a count (p = 0)."""
+    shape = x._array.shape
+    if p == 0:
+        return None
+    if p == 1:
+        return spread(g, shape, dim) * sign(x)
+    g, out = _kept(g, shape, dim), _kept(out, shape, dim)
+    if p == 2:
+        return g * (x / out).masked_fill(out == 0, 0)
+    size = absolute(x)
+    if math.isinf(p):
+        ties = (size == out) | isnan(size)
+        count = sum(ties, dim, keepdim=True).to(g.dtype)
+        return sign(x) * ties.to(g.dtype) * (g / count)
+    if p < 2:
+        slope = sign(x) * (size ** (p - 1)).masked_fill(x == 0, 0)
+        return slope * (g * (out ** (1 - p)).masked_fill(out == 0, 0))
+    return x * size ** (p - 2) * (g / out ** (p - 1)).masked_fill(out == 0, 0)
+
+
+@op(x=lambda g, x, out, p, dim: _norm_x(g, x, out, p, dim), name="LinalgVectorNorm")
+def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    if not x.size and (p < 0 or p == math.inf):
+        for axis in range(x.ndim) if dim is None else dim:
+            if not x.shape[axis]:
+                name = "inf" if p == math.inf else "-inf" if p == -math.inf else f"{p:g}"
+                where = "an empty tensor" if dim is None else f"the dimension {axis}"
+                raise RuntimeError(
+                    f"linalg.vector_norm cannot compute the {name} norm on {where} because "
+                    f"{'the' if dim is None else 'this dimension is empty and the'} operation "
+                    "does not have an identity"
+                )
+    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)
+
+
+def vector_norm(
+    input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
+
+    Args:
+        input: the tensor, of floating point.
+        ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not
+            zero).
+        dim: a dimension, or several in a tuple; None for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: the elements are integers; there are none and the norm has no identity.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.norm(torch.tensor([3.0, -4.0])), torch.norm(torch.tensor([3.0, -4.0]), p=1)
+        (tensor(5.), tensor(7.))
+    """
+    _check_tensor(input, "linalg.vector_norm")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{input.dtype.tensor_name}"
+        )
+    if dtype is not None:
+        input = input.to(dtype)
+    axes = kernels.axes_of(dim, input._array.ndim, "linalg.vector_norm")
+    return _norm(input, float(ord), axes, keepdim)  # type: ignore[no-any-return]
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
+
+    Args:
+        input: the tensor, of floating point.
+        p: any number, inf, -inf, or "fro" (the same as 2).
+        dim: a dimension, or several in a tuple; None for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        out: left out.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: the elements are integers; `p` is another word.
+        IndexError: a dimension is out of range.
+        NotImplementedError: `p` is "nuc", which needs singular values.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
+        tensor([5., 0.])
+    """
+    if out is not None:
+        raise NotImplementedError("norm(out=...) is left out: assign the result instead")
+    if p == "nuc":
+        raise NotImplementedError(
+            "norm(p='nuc') needs singular values, which tinytorch does not have"
+        )
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
+
+
+@op(x=lambda g, x, out, dim: _logsumexp_x(g, x, out, dim))
+def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
+    """Return `log(sum(exp(x)))` over `dim`, computed so that nothing overflows.
+
+    Args:
+        x: the tensor (`input`); integers become the default floating type.
+        dim: a dimension, or several in a tuple.
+        keepdim: keep the reduced dimensions, with length 1.
+
+    Raises:
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
+        tensor(1000.6931)
+    """
+    if x.dtype.kind != "f":
+        x = x.astype(dtypes.get_default_dtype().numpy)
+    axes = kernels.axes_of(dim, x.ndim, "logsumexp")
+    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    return kernels.logsumexp(wide, axes, keepdim).astype(x.dtype, copy=False)
+
+
+def _logsumexp_x(g: Any, x: Any, out: Any, dim: Any) -> Any:
+    shape = x._array.shape
+    return _kept(g, shape, dim) * exp(x - _kept(out, shape, dim))
+
+
+# Truth and counts --------------------------------------------------------------------------------
+
+
+def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if isinstance(dim, (tuple, list)) and not dim:  # here alone () reduces nothing, in PyTorch too
+        out = x.astype(np.bool_)
+    else:
+        out = ufunc.reduce(
+            x, axis=kernels.axes_of(dim, x.ndim, name), keepdims=keepdim, dtype=np.bool_
+        )
+    return out.astype(np.uint8) if x.dtype == np.uint8 else out
+
+
+@op(x=None)
+def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Return whether any element is not zero: of all, or over the dimensions `dim`.
+
+    Returns:
+        A bool tensor (uint8 for uint8).
+
+    Raises:
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.any(torch.tensor([[0, 1], [0, 0]]), dim=1)
+        tensor([ True, False])
+    """
+    return _truth(np.logical_or, x, dim, keepdim, "any")
+
+
+@op(x=None)
+def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Return whether all elements are not zero: of all, or over the dimensions `dim`.
+
+    Returns:
+        A bool tensor (uint8 for uint8).
+
+    Raises:
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.all(torch.tensor([[1, 1], [0, 1]]), dim=1)
+        tensor([ True, False])
+    """
+    return _truth(np.logical_and, x, dim, keepdim, "all")
+
+
+@op(x=None)
+def count_nonzero(x: Any, dim: Any = None) -> Any:
+    """Return how many elements are not zero: of all, or over the dimensions `dim`.
+
+    Raises:
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
+        tensor([1, 2])
+    """
+    axes = kernels.axes_of(dim, x.ndim, "count_nonzero")
+    return np.add.reduce(x.astype(np.bool_), axis=axes, dtype=_INT64)

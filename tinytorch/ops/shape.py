@@ -1,0 +1,1891 @@
+"""Shapes: views of a tensor's memory, copies in another arrangement, other dtypes (floor 3).
+
+Views are made everywhere, so they have a caller of their own, `view_op`. What PyTorch composes is composed here too,
+so that the graph shows the same nodes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Size, Tensor, wrap
+from tinytorch.autograd.graph import leaf_edge, numbers
+from tinytorch.autograd.mode import local
+from tinytorch.autograd.op import PLAIN, Formula, op, pointwise
+from tinytorch.autograd.view import INFERENCE, USUAL, WITHOUT_GRAD, View, refresh
+from tinytorch.device import as_device
+from tinytorch.device import device as Device
+from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.reduce import axes_of, axis_of
+
+__all__ = [
+    "adjoint", "as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
+    "broadcast_tensors", "broadcast_to", "cartesian_prod", "cat", "chunk", "clone", "column_stack", "concat",
+    "concatenate", "diag", "diag_embed", "diagflat", "diagonal", "dsplit", "dstack", "flatten", "flip", "fliplr",
+    "flipud", "hsplit", "hstack", "is_complex", "is_floating_point", "meshgrid", "moveaxis", "movedim", "narrow",
+    "numel", "permute", "ravel", "real", "repeat_interleave", "reshape", "roll", "rot90", "row_stack", "select",
+    "split", "split_with_sizes", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose",
+    "tril", "triu", "unbind", "unflatten", "unsqueeze", "vsplit", "vstack",
+]  # fmt: skip
+
+_new: Any = object.__new__
+
+
+def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op whose result is a view of its first argument, with a caller written out.
+
+    All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
+    always, which costs nothing.
+
+    Args:
+        name: the node's class name without "Backward0".
+        x: the formula of the gradient.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Any:
+        declared = op(name=name, view=True, x=x)(kernel)
+        made, node_class = declared.op, declared.op.node_class
+        plan = made._plan((True,), (True,))
+        names = ["x_shape", *made.arguments[1:]]
+        plan.sources = [(PLAIN, None)] * len(names)
+        plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
+
+        def call(x: Any, *args: Any) -> Any:
+            try:
+                array = kernel(x._array, *args)
+            except AttributeError:
+                if isinstance(x, Tensor):
+                    raise
+                raise TypeError(
+                    f"{made.name.strip('_')}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}"
+                ) from None
+            out: Tensor = _new(Tensor)
+            out._array = array
+            out._grad = out._hooks = out._accumulator = out._edge = None
+            out._requires_grad = False
+            cell = out._cell = x._cell
+            if cell is None:  # an inference tensor: nothing is ever recorded
+                out._view = None
+                return out
+            state = local.state
+            made_view = out._view = _new(View)
+            parent = made_view.parent = x._view
+            made_view.op, made_view.arguments, made_view.index = made, args, None
+            if parent is None:
+                made_view.base, kind = x, USUAL
+            else:
+                if parent.seen != cell[0] and state.grad:
+                    refresh(x)
+                made_view.base, kind = parent.base, parent.kind
+            made_view.seen = cell[0]
+            if not state.grad:
+                if kind == USUAL:
+                    kind = INFERENCE if state.inference else WITHOUT_GRAD
+            elif x._requires_grad:
+                node = _new(node_class)
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = array.dtype
+                node.saved = (x._array.shape, *args)
+                out._edge = (node, 0)
+                out._requires_grad = True
+            made_view.kind = kind
+            return out
+
+        made.caller = call
+        return functools.wraps(kernel)(_with_op(call, made))
+
+    return declare
+
+
+def _with_op(caller: Any, made: Any) -> Any:
+    caller.op = made
+    return caller
+
+
+def _renamed(caller: Any, name: str) -> Any:
+    """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
+    caller.op.node_class.__name__ = name
+    return caller
+
+
+def axis_is_dim(function: Callable[..., Any]) -> Any:
+    """Let a function understand NumPy's `axis` for `dim`, as PyTorch's do."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and "axis" in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
+    """Raise PyTorch's error unless `value` is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def _ints(name: str, argument: str, values: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return ints given one by one, or as one sequence.
+
+    Raises:
+        TypeError: there are none, or they are no ints.
+    """
+    if len(values) == 1:
+        first = values[0]
+        if isinstance(first, (tuple, list)):
+            values = tuple(first)
+        elif first is None:
+            raise _missing(name, argument)
+    elif not values:
+        raise _missing(name, argument)
+    for value in values:
+        if type(value) is not int:
+            break
+    else:
+        return values
+    try:
+        return tuple([operator.index(value) for value in values])
+    except TypeError:
+        kinds = ", ".join(type(value).__name__ for value in values)
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected ints or a "
+            f"sequence of ints as '{argument}'"
+        ) from None
+
+
+def _missing(name: str, argument: str) -> TypeError:
+    return TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+
+
+def _some_dim(input: Tensor, name: str) -> None:
+    if not input._array.ndim:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+
+
+# Views: another shape --------------------------------------------------------------------------------------------
+
+
+@view_op("View", lambda g, x_shape: g.reshape(x_shape))
+def _view(x: Any, shape: tuple[int, ...]) -> Any:
+    return kernels.view(x, shape)
+
+
+def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """Return a view of the same memory in another shape, or with its bytes read as another dtype.
+
+    Args:
+        input: the tensor; its strides must allow the shape without moving elements.
+        *shape: the new shape, as ints or as one sequence, in which one -1 is worked out; or a dtype.
+        size, dtype: the same by keyword.
+
+    Raises:
+        RuntimeError: the shape does not fit, or the strides do not allow it (use `reshape`, which copies then).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(6).view(2, -1)
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+    """
+    if len(shape) == 1:
+        first = shape[0]
+        if isinstance(first, (tuple, list)):
+            shape = tuple(first)
+        elif isinstance(first, dtypes.dtype):
+            return _view_of_type(input, first)
+    elif not shape:
+        if dtype is not None:
+            return _view_of_type(input, dtype)
+        if size is None:
+            raise TypeError(
+                "view() received an invalid combination of arguments - got (), but expected a size or a dtype"
+            )
+        shape = tuple(size)
+    return _view(input, shape)  # type: ignore[no-any-return]
+
+
+def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
+    made = input.detach()
+    made._array = kernels.view_of_type(input._array, dtype)
+    return made
+
+
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return `input` viewed in the shape of `other`."""
+    check_tensor(other, "view_as", "other")
+    return _view(input, other._array.shape)  # type: ignore[no-any-return]
+
+
+@op(name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
+def _unsafe_view(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape)
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """Return the elements in another shape: a view where the strides allow it, a copy where not.
+
+    Args:
+        input: the tensor.
+        *shape: the new shape, as ints or as one sequence, in which one -1 is worked out.
+
+    Raises:
+        RuntimeError: the shape does not fit the number of elements.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.reshape(torch.arange(6), (3, -1))
+        tensor([[0, 1],
+                [2, 3],
+                [4, 5]])
+    """
+    check_tensor(input, "reshape")
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    elif not shape:
+        raise _missing("reshape", "shape")
+    array = input._array
+    if array.flags.c_contiguous:
+        return _view(input, shape)  # type: ignore[no-any-return]
+    sizes = kernels.inferred(array.size, _ints("reshape", "shape", (shape,)))
+    if kernels.can_view(array, sizes):
+        return _view(input, sizes)  # type: ignore[no-any-return]
+    return _unsafe_view(_contiguous(input), sizes)  # type: ignore[no-any-return]
+
+
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return `input` in the shape of `other`; see `reshape`."""
+    check_tensor(other, "reshape_as", "other")
+    return reshape(input, other._array.shape)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
+
+    Raises:
+        RuntimeError: `start_dim` comes after `end_dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
+        torch.Size([2, 12])
+    """
+    check_tensor(input, "flatten")
+    shape = input._array.shape
+    ndim = len(shape)
+    start, end = axis_of(start_dim, ndim, "flatten"), axis_of(end_dim, ndim, "flatten")
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not ndim:
+        return reshape(input, (1,))
+    if start == end:
+        return input
+    length = 1
+    for each in shape[start : end + 1]:
+        length *= each
+    return reshape(input, (*shape[:start], length, *shape[end + 1 :]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """Return all elements in one dimension, a view where the memory is contiguous."""
+    return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))  # type: ignore[no-any-return]
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Return the tensor with dimension `dim` split up into dimensions of `sizes`, one of which may be -1.
+
+    Raises:
+        RuntimeError: the sizes do not multiply up to the size of the dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
+        torch.Size([2, 3, 4])
+    """
+    check_tensor(input, "unflatten")
+    shape = input._array.shape
+    axis = axis_of(dim, len(shape), "unflatten")
+    sizes = _ints("unflatten", "sizes", (sizes,))
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise RuntimeError("unflatten got an unexpected error: a 0-dim tensor has no dimension to unflatten")
+    try:
+        new = kernels.inferred(shape[axis], sizes)
+    except RuntimeError as error:
+        if "invalid for input" not in str(error):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
+        raise RuntimeError(
+            f"unflatten: Provided sizes {kernels.full(sizes)} don't multiply up to the size of dim {axis} "
+            f"({shape[axis]}) in the input tensor"
+        ) from None
+    return _view(input, (*shape[:axis], *new, *shape[axis + 1 :]))  # type: ignore[no-any-return]
+
+
+@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+def _squeeze(x: Any) -> Any:
+    return x.squeeze()
+
+
+def _squeezed(x: Any, dims: tuple[int, ...]) -> Any:
+    return x.squeeze(tuple([dim for dim in dims if x.shape[dim] == 1]))
+
+
+@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+def _squeeze_dim(x: Any, dim: int) -> Any:
+    return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
+
+
+@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+def _squeeze_dims(x: Any, dims: tuple[int, ...]) -> Any:
+    axes = axes_of(dims, x.ndim, "squeeze") if dims else ()
+    return _squeezed(x, axes or ())
+
+
+_renamed(_squeeze_dim, "SqueezeBackward1")
+_renamed(_squeeze_dims, "SqueezeBackward2")
+
+
+def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
+    """Return a view without the dimensions of length 1: all of them, or those of `dim` that have that length.
+
+    Args:
+        input: the tensor.
+        dim: a dimension or a tuple of them; those of another length stay.
+        axis: NumPy's name for `dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.squeeze(torch.zeros(1, 2, 1)).shape, torch.squeeze(torch.zeros(1, 2, 1), 0).shape
+        (torch.Size([2]), torch.Size([2, 1]))
+    """
+    if dim is None:
+        dim = axis
+    if dim is None:
+        return _squeeze(input)  # type: ignore[no-any-return]
+    if isinstance(dim, (tuple, list)):
+        return _squeeze_dims(input, tuple(dim))  # type: ignore[no-any-return]
+    return _squeeze_dim(input, dim)  # type: ignore[no-any-return]
+
+
+@view_op("Unsqueeze", lambda g, x_shape, dim: squeeze(g, dim))
+def _unsqueeze(x: Any, dim: int) -> Any:
+    if dim == 0:
+        return x[None]
+    return x[(slice(None),) * axis_of(dim, x.ndim + 1, "unsqueeze") + (None,)]
+
+
+def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
+    """Return a view with a new dimension of length 1 at position `dim`, from `-ndim - 1` to `ndim`.
+
+    Raises:
+        IndexError: `dim` is out of that range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unsqueeze(torch.zeros(2, 3), -1).shape
+        torch.Size([2, 3, 1])
+    """
+    if dim is None:
+        dim = axis
+        if dim is None:
+            raise _missing("unsqueeze", "dim")
+    return _unsqueeze(input, dim)  # type: ignore[no-any-return]
+
+
+# Views: another order of dimensions --------------------------------------------------------------------------------
+
+
+def _swapped(x: Any, dim0: int, dim1: int) -> Any:
+    try:
+        return x.swapaxes(dim0, dim1)
+    except (np.exceptions.AxisError, TypeError):
+        for position, dim in enumerate((dim0, dim1)):
+            if isinstance(dim, float) or not hasattr(dim, "__index__"):
+                raise TypeError(
+                    f"transpose(): argument 'dim{position}' (position {position + 1}) must be int, "
+                    f"not {type(dim).__name__}"
+                ) from None
+            axis_of(dim, x.ndim, "transpose")
+        return x[...]  # of no dimensions
+
+
+_transpose = view_op("Transpose", lambda g, dim0, dim1: _transpose(g, dim0, dim1))(
+    lambda x, dim0, dim1: _swapped(x, dim0, dim1)
+)
+_t = view_op("T", lambda g: _t(g))(lambda x: x.T if x.ndim == 2 else x[...])
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Return a view with two dimensions exchanged.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.transpose(torch.zeros(2, 3, 4), 0, 2).shape
+        torch.Size([4, 3, 2])
+    """
+    return _transpose(input, dim0, dim1)  # type: ignore[no-any-return]
+
+
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Return `transpose(input, axis0, axis1)`, under NumPy's name."""
+    return _transpose(input, axis0, axis1)  # type: ignore[no-any-return]
+
+
+swapdims = transpose
+
+
+def t(input: Tensor) -> Tensor:
+    """Return the transpose of a matrix as a view; vectors and numbers as they are.
+
+    Raises:
+        RuntimeError: there are more than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    check_tensor(input, "t")
+    if input._array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
+    return _t(input)  # type: ignore[no-any-return]
+
+
+def _permuted(x: Any, dims: tuple[int, ...]) -> Any:
+    try:
+        if len(dims) == x.ndim:
+            return x.transpose(dims)
+    except ValueError:
+        pass
+    if len(dims) != x.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {x.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    for dim in dims:
+        axis_of(dim, x.ndim, "permute")
+    raise RuntimeError("permute(): duplicate dims are not allowed.")
+
+
+def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
+    order = [dim % len(dims) for dim in dims]
+    return _permute(g, tuple([order.index(i) for i in range(len(order))]))  # type: ignore[no-any-return]
+
+
+_permute = view_op("Permute", _permute_back)(lambda x, dims: _permuted(x, dims))
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
+
+    Raises:
+        RuntimeError: not every dimension is named once.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
+    return _permute(input, _ints("permute", "dims", dims))  # type: ignore[no-any-return]
+
+
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
+    check_tensor(input, "movedim")
+    if isinstance(source, (tuple, list)) != isinstance(destination, (tuple, list)):
+        raise TypeError(
+            f"movedim() received an invalid combination of arguments - got ({type(source).__name__}, "
+            f"{type(destination).__name__}), but expected two ints or two tuples of ints"
+        )
+    ndim = input._array.ndim
+    sources, destinations = (_ints("movedim", "source", (dims,)) for dims in (source, destination))
+    if len(sources) != len(destinations):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({kernels.full(sources)} dims) should contain the "
+            f"same number of dims as destination ({kernels.full(destinations)} dims)"
+        )
+    places = []
+    for dims, what in ((sources, "source"), (destinations, "destination")):
+        axes = [axis_of(dim, ndim, "movedim") for dim in dims]
+        if len(set(axes)) < len(axes):
+            raise RuntimeError(f"movedim: repeated dim in `{what}` ({kernels.full(dims)})")
+        places.append(axes)
+    if not ndim:
+        return _permute(input, ())  # type: ignore[no-any-return]
+    order = [i for i in range(ndim) if i not in places[0]]
+    for to, at in sorted(zip(places[1], places[0], strict=True)):
+        order.insert(to, at)
+    return _permute(input, tuple(order))  # type: ignore[no-any-return]
+
+
+moveaxis = movedim
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices."""
+    return _transposed_matrices(input, "mH")
+
+
+def _transposed_matrices(input: Tensor, name: str) -> Tensor:
+    ndim = input._array.ndim
+    if ndim == 0:
+        warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors.", UserWarning, stacklevel=3)
+        return input
+    if ndim == 1:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
+        )
+    return _transpose(input, -2, -1)  # type: ignore[no-any-return]
+
+
+def _reversed_dims(input: Tensor) -> Tensor:
+    """The dimensions in reverse order, as a view: the transpose of a matrix."""
+    ndim = input._array.ndim
+    if ndim == 0:
+        warnings.warn(
+            "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+    elif ndim > 2:
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+    return _permute(input, tuple(range(ndim))[::-1])  # type: ignore[no-any-return]
+
+
+def _matrix_adjoint(input: Tensor) -> Tensor:
+    """The (conjugate) transpose of a matrix, as a view."""
+    ndim = input._array.ndim
+    if ndim == 0:
+        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        return input
+    if ndim != 2:
+        more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}")
+    return _transpose(input, 0, 1)  # type: ignore[no-any-return]
+
+
+def _mT(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged, as a view: the transpose of each matrix of a batch."""
+    return _transposed_matrices(input, "mT")
+
+
+def _mH(input: Tensor) -> Tensor:
+    """The (conjugate) transpose of each matrix of a batch, as a view."""
+    return _transposed_matrices(input, "mH")
+
+
+def real(input: Tensor) -> Tensor:
+    """Return `input`: there are no complex numbers here."""
+    return input
+
+
+def _imag(input: Tensor) -> Tensor:
+    """RuntimeError: there are no complex numbers here."""
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+
+# Views: a part -------------------------------------------------------------------------------------------------------
+
+
+@op(name="SliceBackward", x=lambda g, key: part(g, key))
+def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
+    """Return zeros of `shape` with `x` at `key`, which a part was taken by: the gradient of `part`."""
+    out = np.zeros(shape, x.dtype, like=x)
+    out[key] = x
+    return out
+
+
+# What basic indexing gives: ints, slices, None and an Ellipsis, as NumPy's. PyTorch records one node for each of
+# them; here one node takes all steps, and has the name of the last.
+part = view_op("Slice", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+selected = view_op("Select", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Return a view of the elements from `start` to `start + length` of a dimension.
+
+    Raises:
+        RuntimeError: that goes beyond the end.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.narrow(torch.arange(6), 0, 2, 3)
+        tensor([2, 3, 4])
+    """
+    check_tensor(input, "narrow")
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    start, length = operator.index(start), operator.index(length)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    axis = axis_of(dim, len(shape), "narrow")
+    whole = shape[axis]
+    if not -whole <= start <= whole:
+        raise IndexError(f"start out of range (expected to be in range of [{-whole}, {whole}], but got {start})")
+    if start < 0:
+        start += whole
+    if start + length > whole:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({whole}).")
+    return _slice(input, axis, start, start + length)
+
+
+def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
+    return part(input, (*(slice(None),) * axis, slice(start, end)))  # type: ignore[no-any-return]
+
+
+def select(input: Tensor, dim: int, index: Any) -> Tensor:
+    """Return a view of the elements at `index` of a dimension, without that dimension.
+
+    Raises:
+        IndexError: the dimension or the index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.select(torch.arange(6).view(2, 3), 1, -1)
+        tensor([2, 5])
+    """
+    check_tensor(input, "select")
+    shape = input._array.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis = axis_of(dim, len(shape), "select")
+    index = operator.index(index)
+    if not -shape[axis] <= index < shape[axis]:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {kernels.full(shape)} at dimension {axis}"
+        )
+    return selected(input, (*(slice(None),) * axis, index, ...))  # type: ignore[no-any-return]
+
+
+# Views: repeated, on the diagonal, in windows ------------------------------------------------------------------------
+
+
+@view_op("Expand", lambda g, x_shape: g.sum_to_size(x_shape))
+def _expand(x: Any, size: tuple[int, ...]) -> Any:
+    return kernels.expand(x, size)
+
+
+def expand(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+    """Return a view in which dimensions of length 1 are repeated without copying, and new ones stand in front.
+
+    Args:
+        input: the tensor.
+        *size: the new lengths, as ints or as one sequence; -1 keeps one as it is.
+        implicit: has no effect.
+
+    Raises:
+        RuntimeError: a dimension longer than 1 would have to change.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([[1], [2]]).expand(-1, 3)
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
+    return _expand(input, _ints("expand", "size", size))  # type: ignore[no-any-return]
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return `input` expanded to the shape of `other`."""
+    check_tensor(other, "expand_as", "other")
+    return _expand(input, other._array.shape)  # type: ignore[no-any-return]
+
+
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`."""
+    return _expand(input, _ints("broadcast_to", "size", (size,)))  # type: ignore[no-any-return]
+
+
+@view_op("Diagonal", lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2))
+def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
+    return kernels.diagonal(x, offset, dim1, dim2)
+
+
+@op(name="DiagEmbed", x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2))
+def _embed_diagonal(x: Any, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+    return kernels.embed_diagonal(x, shape, offset, dim1, dim2)
+
+
+@op(name="Diagonal", x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1))
+def _diagonal_copy(x: Any, offset: int) -> Any:
+    return kernels.diagonal(x, offset, 0, 1).copy()
+
+
+_renamed(_diagonal_copy, "DiagonalBackward0_copy")
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a view of the diagonals of the planes of `dim1` and `dim2`, as the last dimension.
+
+    Args:
+        input: the tensor.
+        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        dim1, dim2: the two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
+        tensor([1, 5])
+    """
+    return _diagonal(input, offset, dim1, dim2)  # type: ignore[no-any-return]
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return zeros with the last dimension of `input` on the diagonals of two new dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diag_embed(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[[1, 0],
+                 [0, 2]],
+        <BLANKLINE>
+                [[3, 0],
+                 [0, 4]]])
+    """
+    check_tensor(input, "diag_embed")
+    shape = input._array.shape
+    ndim = len(shape) + 1
+    axes = [axis_of(dim, ndim, "diag_embed") for dim in (dim1, dim2)]
+    if axes[0] == axes[1]:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    side = shape[-1] + abs(offset)
+    sizes = list(shape[:-1])
+    for axis in sorted(axes):
+        sizes.insert(axis, side)
+    return _embed_diagonal(input, tuple(sizes), offset, *axes)  # type: ignore[no-any-return]
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """Return a copy of a matrix's diagonal, or the matrix that has a vector on its diagonal.
+
+    Raises:
+        RuntimeError: `input` is neither a vector nor a matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diag(torch.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
+    check_tensor(input, "diag")
+    ndim = input._array.ndim
+    if ndim == 1:
+        return diag_embed(input, diagonal)
+    if ndim == 2:
+        return _diagonal_copy(input, diagonal)  # type: ignore[no-any-return]
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """Return the matrix that has all elements of `input` on its diagonal."""
+    return diag_embed(_view(contiguous(input), (numel(input),)), offset)
+
+
+@view_op("Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
+def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
+    return kernels.window(x, dimension, size, step)
+
+
+@op(name="UnfoldBackward", x=lambda g, dimension, size, step: _unfold(g, dimension, size, step))
+def _fold(x: Any, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Any:
+    return kernels.overlap_add(x, shape, dimension, size, step)
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of windows of `size` elements, `step` apart, along a dimension; a window is the last dimension.
+
+    Raises:
+        RuntimeError: `size` is longer than the dimension, or `step` is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(5).unfold(0, 3, 2)
+        tensor([[0, 1, 2],
+                [2, 3, 4]])
+    """
+    check_tensor(input, "unfold")
+    return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)  # type: ignore[no-any-return]
+
+
+@view_op("AsStrided", lambda g, size, stride, offset, source: _restrided(g, (size, stride, offset), source))
+def _as_strided(x: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int, source: kernels.Geometry) -> Any:
+    return kernels.as_strided(x, size, stride, offset)
+
+
+@op(name="AsStridedBackward", x=lambda g, source, target: _restrided(g, target, source))
+def _restrided(x: Any, source: kernels.Geometry, target: kernels.Geometry) -> Any:
+    return kernels.restrided(x, source, target)
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
+
+    Raises:
+        RuntimeError: the view would leave the memory, or a stride is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.as_strided(torch.arange(6), (2, 2), (1, 2))
+        tensor([[0, 2],
+                [1, 3]])
+    """
+    check_tensor(input, "as_strided")
+    size, stride = _ints("as_strided", "size", (size,)), _ints("as_strided", "stride", (stride,))
+    source = kernels.geometry(input._array)
+    offset = source[2] if storage_offset is None else storage_offset
+    return _as_strided(input, size, stride, offset, source)  # type: ignore[no-any-return]
+
+
+# Views: several at once ------------------------------------------------------------------------------------------------
+
+
+def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
+    """Return the gradients of the pieces along `dim` side by side, zeros for those that have none."""
+    some = next(each for each in g if each is not None)
+    shape = list(some._array.shape)
+    pieces = []
+    for each, size in zip(g, sizes, strict=True):
+        if each is None:
+            shape[dim] = size
+            each = wrap(np.zeros(shape, some._array.dtype, like=some._array))
+        pieces.append(each)
+    return cat(pieces, dim)  # type: ignore[no-any-return]
+
+
+@op(name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split(x: Any, sizes: Sequence[int], dim: int) -> Any:
+    return kernels.pieces(x, sizes, dim)
+
+
+@op(name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
+    return kernels.pieces(x, sizes, dim)
+
+
+@axis_is_dim
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
+
+    Args:
+        tensor: the tensor.
+        split_size_or_sections: the size of each piece, or a list of sizes that sum to the dimension's.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.split(torch.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> torch.split(torch.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    check_tensor(tensor, "split")
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    _some_dim(tensor, "split")
+    try:
+        size = operator.index(split_size_or_sections)
+    except TypeError:
+        raise TypeError(
+            "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+            f"{type(split_size_or_sections).__name__}"
+        ) from None
+    axis = axis_of(dim, tensor._array.ndim, "split")
+    sizes = kernels.split_sizes(tensor._array.shape[axis], size, axis)
+    return _split(tensor, sizes, axis)  # type: ignore[no-any-return]
+
+
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's."""
+    check_tensor(input, "split_with_sizes")
+    _some_dim(input, "split")
+    axis = axis_of(dim, input._array.ndim, "split_with_sizes")
+    sizes = _ints("split_with_sizes", "split_sizes", (split_sizes,))
+    length = input._array.shape[axis]
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={kernels.full(sizes)}"
+        )
+    if sum(sizes) != length:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+            f"{axis}), but got split_sizes={kernels.full(sizes)}"
+        )
+    return _split_with_sizes(input, sizes, axis)  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into at most `chunks` views of one size, the last may be smaller.
+
+    Raises:
+        RuntimeError: `chunks` is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.chunk(torch.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "chunk")
+    _some_dim(input, "chunk")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    axis = axis_of(dim, input._array.ndim, "chunk")
+    length = input._array.shape[axis]
+    if not length:
+        return _split_with_sizes(input, (0,) * chunks, axis)  # type: ignore[no-any-return]
+    return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)  # type: ignore[no-any-return]
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor_split(torch.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+        >>> torch.tensor_split(torch.arange(5), (1, 3))
+        (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "tensor_split")
+    if not input._array.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = axis_of(dim, input._array.ndim, "tensor_split")
+    length = input._array.shape[axis]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = [0, *indices_or_sections, length]
+    else:
+        count = operator.index(indices_or_sections)
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        size, longer = divmod(length, count)
+        cuts = [i * size + min(i, longer) for i in range(count + 1)]
+    return tuple([_slice(input, axis, *slice(a, b).indices(length)[:2]) for a, b in zip(cuts, cuts[1:], strict=False)])
+
+
+def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tuple[Tensor, ...]:
+    check_tensor(input, name)
+    ndim = input._array.ndim
+    if ndim < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
+        )
+    if not isinstance(how, (tuple, list, Tensor)):
+        length = input._array.shape[dim]
+        if how <= 0 or length % how:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {length} is "
+                f"not divisible by the split_size {how}!"
+            )
+    return tensor_split(input, how, dim)
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`."""
+    return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its first dimension; see `tensor_split`."""
+    return _split_along(input, indices_or_sections, "vsplit", 0, 2)
+
+
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its third dimension; see `tensor_split`."""
+    return _split_along(input, indices_or_sections, "dsplit", 2, 3)
+
+
+def _unbind_x(g: Any, dim: int) -> Tensor:
+    some = next(each for each in g if each is not None)
+    zeros = None
+    if any(each is None for each in g):
+        zeros = wrap(np.zeros_like(some._array))
+    return stack([zeros if each is None else each for each in g], dim)  # type: ignore[no-any-return]
+
+
+@op(view=True, outputs=0, x=_unbind_x, name="Unbind")
+def _unbind(x: Any, dim: int) -> Any:
+    before = (slice(None),) * dim
+    return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
+
+
+@axis_is_dim
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of the elements of a dimension, without that dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "unbind")
+    if not input._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = axis_of(dim, input._array.ndim, "unbind")
+    if not input._array.shape[axis]:
+        return ()
+    return _unbind(input, axis)  # type: ignore[no-any-return]
+
+
+# Copies: the same elements in memory of their own -----------------------------------------------------------------------
+
+
+def _kept_order(x: Any) -> Any:
+    """Return a copy with the axes in the same order in memory, contiguous where dimensions were expanded."""
+    return x.copy("C" if 0 in x.strides else "K")
+
+
+def _channels_last(rank: int, name: str) -> Any:
+    def kernel(x: Any) -> Any:
+        if x.ndim != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {name} format")
+        return np.moveaxis(np.moveaxis(x, 1, -1).copy("C"), -1, 1)
+
+    return pointwise("clone", kernel, x=lambda g: g)
+
+
+_clone = pointwise("clone", _kept_order, x=lambda g: g)
+_contiguous = pointwise("contiguous", lambda x: x.copy("C"), x=lambda g: g, node_name="Clone")
+_FORMATS = {
+    "None": _clone,
+    "torch.preserve_format": _clone,
+    "torch.contiguous_format": _contiguous,
+    "torch.channels_last": _channels_last(4, "channels_last"),
+    "torch.channels_last_3d": _channels_last(5, "channels_last_3d"),
+}
+
+
+def _copier(memory_format: Any) -> Any:
+    """Return the op that copies into a memory format."""
+    try:
+        return _FORMATS[str(memory_format)]
+    except KeyError:
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}"
+        ) from None
+
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Return a copy, its dimensions in the same order in memory unless `memory_format` says otherwise.
+
+    The copy is recorded: gradients flow to `input`. See `Tensor.detach` for the contrary.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2)
+        >>> torch.clone(x).add_(1), x
+        (tensor([1., 1.]), tensor([0., 0.]))
+    """
+    return (_clone if memory_format is None else _copier(memory_format))(input)  # type: ignore[no-any-return]
+
+
+def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+    """Return `input` itself if its elements lie in memory in order, else a copy for which that holds."""
+    check_tensor(input, "contiguous")
+    if memory_format is None or str(memory_format) == "torch.contiguous_format":
+        return input if input._array.flags.c_contiguous else _contiguous(input)
+    return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)  # type: ignore[no-any-return]
+
+
+def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
+    """Return whether the elements lie in memory in order (of `memory_format`), without gaps."""
+    array = input._array
+    name = str(memory_format)
+    if name in ("torch.channels_last", "torch.channels_last_3d"):
+        if array.ndim != (4 if name == "torch.channels_last" else 5):
+            return False
+        array = np.moveaxis(array, 1, -1)
+    return bool(array.flags.c_contiguous)
+
+
+# Copies: joined ---------------------------------------------------------------------------------------------------------
+
+
+def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
+    ndim = g._array.ndim
+    axis = dim % ndim
+    sizes = [0 if shape == (0,) else shape[axis] for shape in xs_shapes]
+    pieces = list(_split_with_sizes(g, sizes, axis))
+    if ndim > 1:
+        for k, shape in enumerate(xs_shapes):
+            if shape == (0,):
+                pieces[k] = wrap(np.zeros((0,), g._array.dtype, like=g._array))
+    return pieces
+
+
+@op(name="Cat", many="xs", xs=_cat_xs)
+def _cat(xs: Any, dim: int) -> Any:
+    return kernels.concatenated(xs, dim)
+
+
+@op(name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+def _stack(xs: Any, dim: int) -> Any:
+    return kernels.stacked(xs, dim)
+
+
+def _tensors(name: str, tensors: Any) -> list[Tensor]:
+    """Return a sequence of tensors as a list; TypeError where it is none."""
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
+    for k, each in enumerate(tensors):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+    return list(tensors)
+
+
+@axis_is_dim
+def cat(tensors: Any, dim: int = 0) -> Tensor:
+    """Return the tensors joined along an existing dimension, in their common dtype.
+
+    Args:
+        tensors: a sequence of tensors whose shapes differ in `dim` alone; empty ones of one dimension are skipped.
+        dim: the dimension.
+
+    Raises:
+        ValueError: there is no tensor.
+        RuntimeError: the shapes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+    return _cat(_tensors("cat", tensors), dim)  # type: ignore[no-any-return]
+
+
+concat = concatenate = cat
+
+
+@axis_is_dim
+def stack(tensors: Any, dim: int = 0) -> Tensor:
+    """Return tensors of one shape side by side along a new dimension.
+
+    Args:
+        tensors: a sequence of tensors, each of shape (*).
+        dim: where the new dimension stands.
+
+    Raises:
+        RuntimeError: there is no tensor, or the shapes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    return _stack(_tensors("stack", tensors), dim)  # type: ignore[no-any-return]
+
+
+def hstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their second dimension, vectors along their only one."""
+    tensors = [atleast_1d(each) for each in _tensors("hstack", tensors)]
+    return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)  # type: ignore[no-any-return]
+
+
+def vstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their first dimension, vectors as rows."""
+    return cat([atleast_2d(each) for each in _tensors("vstack", tensors)], 0)  # type: ignore[no-any-return]
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their third dimension."""
+    return cat([atleast_3d(each) for each in _tensors("dstack", tensors)], 2)  # type: ignore[no-any-return]
+
+
+def column_stack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their second dimension, vectors as columns."""
+    columns = [
+        each if each._array.ndim > 1 else reshape(each, (numel(each), 1)) for each in _tensors("column_stack", tensors)
+    ]
+    return hstack(columns)
+
+
+def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
+    pieces, row, column = [], 0, 0
+    for shape in xs_shapes:
+        height, width = (1, 1, *shape)[-2:] if shape else (1, 1)
+        block = part(g, (slice(row, row + height), slice(column, column + width)))
+        pieces.append(reshape(block, shape))
+        row, column = row + height, column + width
+    return pieces
+
+
+@op(name="BlockDiag", many="xs", xs=_block_diag_xs)
+def _block_diag(xs: Any) -> Any:
+    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape)
+              for x in kernels.promoted(xs)]  # fmt: skip
+    rows, columns = (sum(block.shape[i] for block in blocks) for i in (0, 1))
+    out = np.zeros((rows, columns), blocks[0].dtype, like=blocks[0])
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3]])
+    """
+    for i, each in enumerate(_tensors("block_diag", tensors)):
+        if each._array.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{each._array.ndim} dimensions"
+            )
+    if not tensors:
+        made: Tensor = wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+        return made
+    return _block_diag(tensors)  # type: ignore[no-any-return]
+
+
+# Copies: repeated -------------------------------------------------------------------------------------------------------
+
+
+def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
+    lengths = (1,) * (len(repeats) - len(x_shape)) + x_shape
+    pairs = [each for pair in zip(repeats, lengths, strict=True) for each in pair]
+    if not pairs:
+        return g
+    return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)  # type: ignore[no-any-return]
+
+
+@op(name="Repeat", x=_repeat_x)
+def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
+    if len(repeats) < x.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    if min(repeats, default=0) < 0:
+        lengths = (1,) * (len(repeats) - x.ndim) + x.shape
+        sizes = [n * length for n, length in zip(repeats, lengths, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
+    return np.tile(x, repeats)
+
+
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
+
+    Args:
+        input: the tensor.
+        *repeats: how often, for each dimension; further ones in front make new dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
+    return _repeat(input, _ints("repeat", "repeats", repeats))  # type: ignore[no-any-return]
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tile(torch.tensor([[1], [2]]), (3,))
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
+    check_tensor(input, "tile")
+    repeats = _ints("tile", "dims", dims)
+    return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)  # type: ignore[no-any-return]
+
+
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Tensor:
+    """Return a copy in which each element along `dim` (of the flattened tensor by default) is repeated in place.
+
+    Args:
+        input: the tensor; alone it is the repeats, and the result the index of each repeated element.
+        repeats: how often: a number, or a tensor with one for each element along the dimension.
+        dim: the dimension.
+        output_size: the size of the result along `dim`, checked if given.
+
+    Raises:
+        RuntimeError: the repeats are negative, or not as many as there are elements.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([0, 3]))
+        tensor([2, 2, 2])
+    """
+    check_tensor(input, "repeat_interleave")
+    if repeats is None:
+        counts: Any = input._array
+        return wrap(_interleaved(counts, output_size))  # type: ignore[no-any-return]
+    if dim is None:
+        input, dim = flatten(input), 0
+    axis = axis_of(dim, input._array.ndim, "repeat_interleave")
+    length = input._array.shape[axis] if input._array.ndim else 1
+    if isinstance(repeats, Tensor):
+        counts = repeats._array
+        if counts.ndim > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        if counts.size == 1 and length != 1:
+            counts = np.broadcast_to(counts.reshape(-1), (length,))
+        if counts.size != length:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{counts.size} and input.size({axis}) = {length}"
+            )
+        return input.index_select(axis, wrap(_interleaved(counts.reshape(-1), output_size)))  # type: ignore[no-any-return]
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if not input._array.ndim:
+        input = reshape(input, (1,))
+    shape = input._array.shape
+    if output_size is not None and output_size != length * repeats:
+        raise RuntimeError("allocated size does not match required size")
+    spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))  # type: ignore[no-any-return]
+
+
+def _interleaved(counts: Any, output_size: Any) -> Any:
+    """Return each index as often as `counts` says."""
+    if counts.dtype.kind not in "iu":
+        kind = dtypes.from_numpy_dtype(counts.dtype).tensor_name
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if counts.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    indices = np.repeat(np.arange(counts.size, like=counts), counts)
+    if output_size is not None and indices.size != output_size:
+        raise RuntimeError("allocated size does not match required size")
+    return indices.astype(counts.dtype, copy=False)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid: for each vector, its elements expanded along all other dimensions.
+
+    Args:
+        *tensors: vectors (or numbers) of one dtype, also as one sequence.
+        indexing: "ij" for matrix order (the first vector runs along the first dimension), "xy" to exchange the first
+            two dimensions; "ij" with a warning where it is left out.
+
+    Raises:
+        RuntimeError: there are no tensors, of different dtypes or of more than one dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+        (tensor([[1, 1],
+                [2, 2]]), tensor([[3, 4],
+                [3, 4]]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    vectors = _tensors("meshgrid", tensors)
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+        indexing = "ij"
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for each in vectors:
+        if each._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
+        if each.dtype is not vectors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    exchange = indexing == "xy" and len(vectors) > 1
+    if exchange:
+        vectors[:2] = vectors[1::-1]
+    sizes = tuple([each._array.size for each in vectors])
+    grids = []
+    for i, each in enumerate(vectors):
+        shape = [1] * len(sizes)
+        shape[i] = sizes[i]
+        grids.append(_expand(_view(each, tuple(shape)), sizes))
+    if exchange:
+        grids = [swapdims(grid, 0, 1) for grid in grids]
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Return all combinations of elements of the vectors, one of each, as rows."""
+    vectors = _tensors("cartesian_prod", tensors)
+    if len(vectors) == 1:
+        return vectors[0]
+    return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)  # type: ignore[no-any-return]
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Return the shape that tensors of these shapes broadcast to.
+
+    Raises:
+        RuntimeError: they do not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
+    result: list[int] = []
+    for index, shape in enumerate(shapes):
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        result = [1] * (len(sizes) - len(result)) + result
+        for back in range(1, len(sizes) + 1):
+            have = sizes[-back]
+            if have != 1 and result[-back] not in (1, have):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {have} at -{back}! Mismatching argument at index "
+                    f"{index} had {tuple(sizes)}; but expected shape should be broadcastable to {result}"
+                )
+            if have != 1:
+                result[-back] = have
+    return Size(result)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Return the tensors expanded to the shape that they broadcast to.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]
+        [torch.Size([3, 2]), torch.Size([3, 2])]
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    given = _tensors("broadcast_tensors", tensors)
+    shape: tuple[int, ...] = ()
+    for each in given:
+        have = each._array.shape
+        try:
+            shape = np.broadcast_shapes(shape, have)
+        except ValueError:
+            back = next(
+                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
+            )
+            raise RuntimeError(
+                f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
+                f"non-singleton dimension {max(len(shape), len(have)) - back - 1}"
+            ) from None
+    return tuple([each if each._array.shape == shape else _expand(each, shape) for each in given])
+
+
+def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor]) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return one(tensors[0])
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    return tuple([one(each) for each in _tensors(name, tensors)])
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Return numbers as tensors of one dimension, others as they are; a tuple for several."""
+    return _atleast("atleast_1d", tensors, lambda x: x if x._array.ndim else reshape(x, (1,)))
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Return numbers and vectors as matrices of one row, others as they are; a tuple for several."""
+
+    def one(x: Tensor) -> Tensor:
+        ndim = x._array.ndim
+        return reshape(x, (1, 1)) if ndim == 0 else unsqueeze(x, 0) if ndim == 1 else x
+
+    return _atleast("atleast_2d", tensors, one)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1)."""
+
+    def one(x: Tensor) -> Tensor:
+        ndim = x._array.ndim
+        if ndim == 0:
+            return reshape(x, (1, 1, 1))
+        return unsqueeze(unsqueeze(x, 0), -1) if ndim == 1 else unsqueeze(x, -1) if ndim == 2 else x
+
+    return _atleast("atleast_3d", tensors, one)
+
+
+# Copies: rearranged -------------------------------------------------------------------------------------------------------
+
+
+@op(name="Flip", x=lambda g, dims: _flip(g, dims))
+def _flip(x: Any, dims: tuple[int, ...]) -> Any:
+    return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """Return a copy with the elements in reverse order along the dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.flip(torch.arange(3), (0,))
+        tensor([2, 1, 0])
+    """
+    return _flip(input, _ints("flip", "dims", dims))  # type: ignore[no-any-return]
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """Return a copy with the elements of the second dimension in reverse order."""
+    check_tensor(input, "fliplr")
+    if input._array.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return _flip(input, (1,))  # type: ignore[no-any-return]
+
+
+def flipud(input: Tensor) -> Tensor:
+    """Return a copy with the elements of the first dimension in reverse order."""
+    check_tensor(input, "flipud")
+    if input._array.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return _flip(input, (0,))  # type: ignore[no-any-return]
+
+
+@op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
+def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    if not dims:
+        return np.roll(x, shifts)
+    return np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims] if x.ndim else None)
+
+
+def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
+
+    Args:
+        input: the tensor.
+        shifts: by how many places: an int, or one for each of `dims`.
+        dims: the dimensions; without them the flattened tensor is rolled.
+
+    Raises:
+        RuntimeError: there are not as many shifts as dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.roll(torch.arange(4), 1)
+        tensor([3, 0, 1, 2])
+    """
+    check_tensor(input, "roll")
+    moves = _ints("roll", "shifts", (shifts,))
+    axes = () if dims is None else _ints("roll", "dims", (dims,))
+    if not moves:
+        raise RuntimeError("`shifts` required")
+    if len(moves) != len(axes) and (axes or len(moves) != 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
+    return _roll(input, moves, axes)  # type: ignore[no-any-return]
+
+
+@op(name="Rot90", x=lambda g, k, dims: _rot90(g, -k, dims))
+def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
+    return kernels.rotated(x, k, *dims)
+
+
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
+    check_tensor(input, "rot90")
+    dims, ndim = tuple(dims), input._array.ndim
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    dim0, dim1 = (axis_of(dim, ndim, "rot90") for dim in dims)
+    if dim0 == dim1:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    return _rot90(input, k, (dim0, dim1))  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, diagonal: tril(g, diagonal))
+def tril(x: Any, diagonal: int = 0) -> Any:
+    """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
+
+    Args:
+        x: the matrices.
+        diagonal: 0 for the main one, above it positive, below it negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tril(torch.ones(2, 2))
+        tensor([[1., 0.],
+                [1., 1.]])
+    """
+    if x.ndim < 2:
+        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+    return np.tril(x, diagonal)
+
+
+@op(x=lambda g, diagonal: triu(g, diagonal))
+def triu(x: Any, diagonal: int = 0) -> Any:
+    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
+
+    Args:
+        x: the matrices.
+        diagonal: 0 for the main one, above it positive, below it negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.triu(torch.ones(2, 2), 1)
+        tensor([[0., 1.],
+                [0., 0.]])
+    """
+    if x.ndim < 2:
+        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+    return np.triu(x, diagonal)
+
+
+# Other dtypes ---------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _converter(dtype: dtypes.dtype) -> Any:
+    """Return the op that copies into a dtype (the engine casts gradients back)."""
+    kind = dtype.numpy
+    return pointwise(
+        "to", lambda x: x.astype(kind, "C" if 0 in x.strides else "K"), x=lambda g: g, node_name="ToCopy"
+    )
+
+
+def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
+    """Return `input` in another dtype, itself where it has that already."""
+    return input if input.dtype is dtype else _converter(dtype)(input)
+
+
+def _conversion(dtype: dtypes.dtype) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        made = self if self.dtype is dtype else _converter(dtype)(self)
+        return made if memory_format is None else _in_format(made, memory_format)
+
+    convert.__doc__ = f"Return the tensor as {dtype.name}, itself where it has that dtype already."
+    return convert
+
+
+def _in_format(input: Tensor, memory_format: Any) -> Tensor:
+    if str(memory_format) == "torch.preserve_format":
+        return input
+    return contiguous(input, memory_format)
+
+
+def to(
+    input: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    other: Tensor | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return the tensor in another dtype or on another device; itself if it is there already, unless `copy`.
+
+    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each with `non_blocking` and `copy` after it.
+    The conversion is recorded: gradients come back in the dtype of `input`.
+
+    Args:
+        input: the tensor.
+        *args: see above.
+        dtype, device, other: the same by keyword.
+        non_blocking: has no effect.
+        copy: copy in any case.
+        memory_format: the order of the result in memory.
+
+    Raises:
+        RuntimeError: there is no such device.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1.7]).to(torch.int64)
+        tensor([1])
+    """
+    if args:
+        first, rest = args[0], args[1:]
+        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
+            if not rest and not copy and memory_format is None:
+                return converted(input, dtypes.as_dtype(first))
+            dtype = first
+        elif isinstance(first, Tensor):
+            other = first
+        elif first is None or isinstance(first, (str, Device, int)):
+            device = first
+            if rest and not isinstance(rest[0], builtins.bool):
+                dtype, rest = rest[0], rest[1:]
+        else:
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(first).__name__}), but expected a "
+                "dtype, a device or a Tensor"
+            )
+        copy = rest[1] if len(rest) > 1 else copy
+    if other is not None:
+        dtype = other.dtype
+    as_device(device)
+    kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
+    made = _converter(kind)(input) if copy or kind is not input.dtype else input
+    return made if memory_format is None else _in_format(made, memory_format)
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor in the dtype of `other`."""
+    check_tensor(other, "type_as", "other")
+    return converted(input, other.dtype)
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Return the tensor itself: it is on the CPU."""
+    return self if memory_format is None else _in_format(self, memory_format)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """Raise AssertionError, as PyTorch without CUDA does: tensors live on the CPU."""
+    raise AssertionError("Torch not compiled with CUDA enabled: tinytorch runs on the CPU")
+
+
+#: `Tensor.float` and the like. (They are no names of this module, where `float` is Python's.)
+CONVERSIONS = {
+    name: _conversion(getattr(dtypes, name))
+    for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
+} | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
+
+PROPERTIES = {
+    "H": property(_matrix_adjoint),
+    "T": property(_reversed_dims),
+    "imag": property(_imag),
+    "mH": property(_mH),
+    "mT": property(_mT),
+    "real": property(real),
+}
+
+
+# What a tensor's memory looks like ------------------------------------------------------------------------------------------
+
+
+def size(input: Tensor, dim: int | None = None) -> Any:
+    """Return the shape, or the length of one dimension."""
+    shape = input._array.shape
+    if dim is None:
+        return Size(shape)
+    return shape[_dimension(dim, shape)]
+
+
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """Return how many elements lie in memory between neighbours along each dimension, or along one."""
+    array = input._array
+    strides = tuple([step // array.itemsize for step in array.strides])
+    return strides if dim is None else strides[_dimension(dim, array.shape)]
+
+
+def _dimension(dim: int, shape: tuple[int, ...]) -> int:
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return axis_of(dim, len(shape), "size")
+
+
+def numel(input: Tensor) -> int:
+    """Return the number of elements.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.numel(torch.zeros(2, 3))
+        6
+    """
+    check_tensor(input, "numel")
+    return int(input._array.size)
+
+
+nelement = numel
+
+
+def dim(input: Tensor) -> int:
+    """Return the number of dimensions."""
+    return int(input._array.ndim)
+
+
+ndimension = dim
+
+
+def storage_offset(input: Tensor) -> int:
+    """Return how many elements of the memory come before the tensor's first."""
+    return kernels.storage_offset(input._array)
+
+
+def element_size(input: Tensor) -> int:
+    """Return the bytes of one element."""
+    return int(input._array.itemsize)
+
+
+def data_ptr(input: Tensor) -> int:
+    """Return the address of the first element."""
+    return int(input._array.__array_interface__["data"][0])
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Return whether the dtype is one of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.arange(1))
+        (True, False)
+    """
+    check_tensor(input, "is_floating_point")
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Return False: there are no complex numbers here."""
+    check_tensor(input, "is_complex")
+    return False
+
+
+def is_signed(input: Tensor) -> bool:
+    """Return whether the dtype has negative numbers."""
+    return input.dtype.is_signed

@@ -1,0 +1,182 @@
+"""`Adam`: steps scaled by running averages of the gradient and of its square."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.dtypes import float32, float64, get_default_dtype
+from tinytorch.optim._axpy import add_scaled
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_implementation,
+    check_one_element,
+)
+
+__all__ = ["Adam"]
+
+
+class Adam(Optimizer):
+    """Adam: `p = p - lr * m' / (sqrt(v') + eps)`.
+
+    `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g * g` are running averages
+    that start at zero; `m' = m / (1 - beta1**t)` and `v' = v / (1 - beta2**t)` undo that start in
+    step t. With `amsgrad` the greatest `v` so far stands for `v`. `weight_decay * p` is added to
+    the gradient, or with `decoupled_weight_decay` the parameter shrinks by `lr * weight_decay` of
+    itself, outside the averages (that is `AdamW`).
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the two averages stays at each step; both numbers or both tensors.
+        eps: keeps the divisor from zero.
+        weight_decay: strength of the pull to zero.
+        amsgrad: divide by the greatest average so far.
+        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the
+            fast one.
+        maximize: go up instead of down.
+        capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU,
+            as in PyTorch.
+        differentiable: True raises NotImplementedError.
+        decoupled_weight_decay: see above.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adam([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8004, -1.8002], requires_grad=True)
+
+    Source:
+        Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 1; Reddi, Kale
+        and Kumar, On the Convergence of Adam and Beyond, 2018 (amsgrad).
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        tensors = [isinstance(value, Tensor) for value in (lr, *betas)]
+        names = ["lr", "betas[0]", "betas[1]"]
+        if foreach and not capturable and any(tensors):
+            raise ValueError(
+                f"{names[tensors.index(True)]} as a Tensor is not supported for "
+                "capturable=False and foreach=True"
+            )
+        for name, value in zip(names, (lr, *betas), strict=True):
+            check_one_element(name, value)
+        # Written so that "not a number" is invalid, too.
+        if not lr >= 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps >= 0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for i, beta in enumerate(betas):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        if not weight_decay >= 0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
+            raise ValueError(
+                f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)"
+            )
+        check_implementation(fused, foreach)
+        defaults = {
+            "lr": lr,
+            "betas": tuple(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for kept in self.state.values():
+            if "step" in kept and not isinstance(kept["step"], Tensor):
+                kept["step"] = _count(float(kept["step"]))  # a number in checkpoints of old
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
+        return {"step": _count(0.0), **{name: wrap(np.zeros_like(p._array)) for name in names}}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        beta1, beta2 = map(float, group["betas"])
+        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
+        if group["capturable"]:
+            raise AssertionError(
+                "If capturable=True, params and state_steps must be on supported devices, "
+                "which are accelerators: on a CPU leave it False"
+            )
+        step = state["step"]._array
+        step += 1
+        t = float(step)
+        # The corrections of both averages are folded into two numbers per step:
+        # lr * m' / (sqrt(v') + eps)  =  lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c),  c =
+        # sqrt(1 - beta2**t)
+        c = (1 - beta2**t) ** 0.5
+        scale, eps = lr * c / (1 - beta1**t), eps * c
+
+        arrays = [p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array]
+        if group["amsgrad"]:
+            arrays.append(state["max_exp_avg_sq"]._array)
+        for p, g, m, v, *greatest, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay and decoupled:
+                np.multiply(p, 1 - lr * weight_decay, out=p)
+            elif weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.multiply(m, beta1, out=m)
+            add_scaled(m, g, 1 - beta1, s)
+            np.multiply(v, beta2, out=v)
+            add_scaled(v, np.square(g, out=s), 1 - beta2, s)
+            for w in greatest:
+                v = np.maximum(w, v, out=w)
+            np.add(np.sqrt(v, out=s), eps, out=s)
+            add_scaled(p, np.divide(m, s, out=s), -scale, s)
+
+
+def _count(value: float) -> Tensor:
+    """Return a count of steps as PyTorch keeps it: a 0-d tensor of floating-point type."""
+    kind = float64 if get_default_dtype() is float64 else float32
+    return wrap(np.array(value, kind.numpy))

@@ -1,0 +1,133 @@
+"""`SGD`: stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.optim._axpy import add_scaled
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_implementation,
+    check_one_element,
+)
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent: `p = p - lr * d`.
+
+    The direction `d` starts as the gradient (negated for `maximize`) plus `weight_decay * p`. With
+    momentum it enters the buffer, `b = d` at the first step and `b = momentum * b + (1 - dampening)
+    * d` later, and `b` takes its place (`d + momentum * b` for `nesterov`).
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        momentum: how much of the buffer stays at each step.
+        dampening: how much of the gradient does not enter the buffer.
+        weight_decay: strength of the pull to zero (L2 penalty).
+        nesterov: look ahead along the buffer; needs momentum and no dampening.
+        maximize: go up instead of down.
+        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the
+            fast one.
+        differentiable: True raises NotImplementedError.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.4600, -0.9200], requires_grad=True)
+
+    Source:
+        Sutskever et al., On the importance of initialization and momentum in deep learning, 2013;
+        torch.optim.SGD, whose momentum leaves `lr` out of the buffer.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_one_element("lr", lr)
+        if lr < 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if momentum < 0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_implementation(fused, foreach)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"momentum_buffer": None} if group["momentum"] != 0 else {}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
+        momentum, dampening = float(group["momentum"]), float(group["dampening"])
+        nesterov, maximize = group["nesterov"], group["maximize"]
+        arrays = [p, g]
+        starts = False
+        if momentum:
+            buffer: Any = state.get("momentum_buffer")
+            starts = buffer is None
+            if starts:
+                buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
+            arrays.append(buffer._array)
+
+        for p, g, *buffers, d, s in self._blocks(*arrays, scratch=2):
+            # g is the direction so far: the gradient itself, or `d`; `s` takes products.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            for b in buffers:
+                if starts:
+                    np.copyto(b, g)
+                else:
+                    np.multiply(b, momentum, out=b)
+                    add_scaled(b, g, 1 - dampening, s)
+                g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
+            add_scaled(p, g, -lr, s)
