@@ -1,9 +1,8 @@
 """tinytorch: PyTorch's API and semantics on NumPy.
 
-    import tinytorch as torch
+import tinytorch as torch
 """
 
-import importlib as _importlib
 import warnings as _warnings
 
 from tinytorch import device as _device
@@ -12,23 +11,56 @@ from tinytorch import device as _device
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
 _device.keep_freed_memory()
 
-from tinytorch import autograd
-from tinytorch._version import __version__
-from tinytorch._tensor import Tensor, Size, is_tensor
-from tinytorch.dtypes import *
-from tinytorch.device import device
-from tinytorch.autograd.mode import *
+# isort: off
+from tinytorch import autograd  # first: _tensor is part of it
 
-for _name in ("ops.create", "ops.pointwise", "ops.reduce", "ops.linalg", "ops.shape", "ops.index", "ops.nn", "ops.random", "methods", "nn", "optim", "data", "utils", "serialization"):  # development: what is there
-    try:
-        _module = _importlib.import_module(f"tinytorch.{_name}")
-    except ImportError as _e:
-        if "tinytorch" not in str(_e):
-            raise
-        print("missing", _name, _e, file=__import__("sys").stderr)
-        continue
-    for _n in getattr(_module, "__all__", ()):
-        if _name not in ("nn","optim","data","utils"):
-            globals()[_n] = getattr(_module, _n)
-    if _name == "methods":
-        _module.bind()
+from tinytorch._version import __version__
+from tinytorch._tensor import Size, Tensor, is_tensor
+from tinytorch.autograd.mode import *
+from tinytorch.device import device
+from tinytorch.dtypes import *
+from tinytorch.kernels.printing import set_printoptions
+from tinytorch.layout import *
+from tinytorch.legacy import *
+from tinytorch.ops.create import *
+from tinytorch.ops.index import *
+from tinytorch.ops.linalg import *
+from tinytorch.ops.pointwise import *
+from tinytorch.ops.random import *
+from tinytorch.ops.reduce import *
+from tinytorch.ops.shape import *
+from tinytorch.serialization import load, save
+
+from tinytorch import methods as _methods
+
+_methods.bind()
+
+from tinytorch import (
+    accelerator,
+    backends,
+    cuda,
+    data,
+    linalg,
+    nn,
+    optim,
+    return_types,
+    serialization,
+    utils,
+)
+from tinytorch.nn.functional import (
+    celu,
+    cosine_similarity,
+    dropout,
+    layer_norm,
+    log_softmax,
+    pairwise_distance,
+    prelu,
+    selu,
+    softmax,
+)
+from tinytorch.ops import random
+# isort: on
+
+__all__ = sorted(
+    name for name in globals() if not name.startswith("_") and name not in ("methods", "ops", "kernels", "legacy")
+)

@@ -240,12 +240,13 @@ class Tensor:
                 raise RuntimeError("can't assign Variable as its own grad")
             if g._array.dtype != self._array.dtype:
                 raise RuntimeError(
-                    f"assigned grad has data of a different type: the tensor's is {self.type()}, the grad's {g.type()}"
+                    f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
+                    "Please ensure that the gradient and the tensor have the same dtype"
                 )
             if g._array.shape != self._array.shape:
                 raise RuntimeError(
-                    f"assigned grad has data of a different size: expected {list(self._array.shape)}, "
-                    f"got {list(g._array.shape)}"
+                    f"attempting to assign a gradient of size '{list(g._array.shape)}' to a tensor of size "
+                    f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
                 )
         self._grad = g
 
@@ -503,7 +504,7 @@ class Tensor:
         return object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        return self._text("tensor")
+        return self._text("tensor" if type(self) is Tensor else type(self).__name__)
 
     def _text(self, name: str) -> str:
         edge = self._current()._edge
@@ -512,7 +513,7 @@ class Tensor:
             self.dtype,
             name=name,
             requires_grad=self._requires_grad,
-            grad_fn=None if edge is None else edge[0].name(),
+            grad_fn=None if edge is None else type(edge[0]).__name__,
         )
 
     # Copies and pickles --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import in_place
-from tinytorch.ops import create, linalg, pointwise, random, reduce, shape
+from tinytorch.ops import create, linalg, nn, pointwise, random, reduce, shape
 
 # module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
 METHODS: dict[Any, str] = {
@@ -40,6 +40,7 @@ METHODS: dict[Any, str] = {
     linalg: """
         addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot
     """,
+    nn: "hardshrink log_softmax prelu softmax",
 }
 # … and those of which an in-place method `name_` is derived.
 IN_PLACE: dict[Any, str] = {

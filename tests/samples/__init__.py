@@ -21,6 +21,7 @@ class Sample:
     Attributes:
         name: path below `torch`.
         args, kwargs: arguments; arrays become tensors.
+        backward: whether gradients are compared with PyTorch's.
         gradcheck: whether numerical differentiation makes sense (not at kinks, for discontinuous or random functions).
         in_place: whether the op's in-place form can be called with the same arguments.
         rtol, atol: how near to PyTorch in float64 (float32 allows 1e4 times as much).
@@ -30,6 +31,7 @@ class Sample:
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
+    backward: bool = True
     gradcheck: bool = True
     in_place: bool = False
     rtol: float = 1e-9

@@ -25,7 +25,7 @@ for names, inputs in UNARY.items():
         for each in (inputs, inputs[0, 0][...], inputs[:0], integers(2, 3, low=1, high=3)):
             if name in ("asin", "acos", "atanh", "frac") and each.dtype == np.int64:
                 continue  # outside the domain
-            SAMPLES.append(Sample(name, (np.array(each),), in_place=each.dtype == np.float64 and name != "sinc"))
+            SAMPLES.append(Sample(name, (np.array(each),), in_place=each.dtype == np.float64 and name != "positive"))
 
 # Functions of two, over ways to broadcast.
 BINARY = {
@@ -47,25 +47,25 @@ for names, (a, b) in BINARY.items():
         ):  # fmt: skip
             SAMPLES.append(
                 Sample(
-                    name, (np.array(left), np.array(right)), gradcheck=name != "floor_divide",
+                    name, (np.array(left), np.array(right)), backward=name != "floor_divide",
                     in_place=in_place and kept and name != "floor_divide",
                 )
             )  # fmt: skip
 
 for name in "add sub mul div floor_divide remainder fmod".split():
     SAMPLES += [
-        Sample(name, (x, 2.5), gradcheck=name != "floor_divide", in_place=name != "floor_divide"),
-        Sample(name, (x, 3), gradcheck=name != "floor_divide", in_place=name != "floor_divide"),
+        Sample(name, (x, 2.5), backward=name != "floor_divide", in_place=name != "floor_divide"),
+        Sample(name, (x, 3), backward=name != "floor_divide", in_place=name != "floor_divide"),
         sample(name, integers(3, 4), 3),
         sample(name, integers(3, 4), 2.5),
         sample(name, integers(3, 4), integers(4, low=1, high=5)),
         sample(name, integers(3, 4).astype(np.int32), integers(4, low=1, high=5)),
-        sample(name, integers(3, 4, low=1), y[0]),
+        Sample(name, (integers(3, 4, low=1), y[0]), backward=name != "floor_divide"),
     ]
 SAMPLES += [Sample("pow", (positive, each), in_place=True) for each in (0, 1, 2, 3, 0.5, -1, -2, -0.5, 2.7)]
 SAMPLES += [
     sample("pow", x, 3),
-    sample("pow", np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 3.0])),
+    Sample("pow", (np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 3.0])), gradcheck=False),
     sample("pow", integers(3), 2),
     sample("pow", integers(3, low=0), integers(3, low=0, high=4)),
     sample("pow", 2, y),
@@ -82,9 +82,9 @@ SAMPLES += [
     Sample("clamp", (distinct(3, 4), -0.6, 0.9), in_place=True),
     Sample("clamp", (distinct(3, 4),), {"min": -0.6}, in_place=True),
     Sample("clamp", (distinct(3, 4),), {"max": 0.6}, in_place=True),
-    sample("clamp", distinct(3, 4), distinct(4, seed=2) - 0.5, distinct(3, 4, seed=3) + 0.6),
-    sample("clamp", distinct(3, 4), distinct(4, seed=2)),
-    sample("clamp", distinct(3, 4), None, distinct(4, seed=2)),
+    sample("clamp", distinct(3, 4), distinct(4, seed=2) - 0.57, distinct(3, 4, seed=3) + 0.63),
+    sample("clamp", distinct(3, 4), distinct(4, seed=2) + 0.07),
+    sample("clamp", distinct(3, 4), None, distinct(4, seed=2) + 0.07),
     sample("clamp", integers(3, 4), -2, 2),
     sample("clamp", integers(3, 4), -1.5),
     sample("clamp_min", distinct(3, 4), 0.1),

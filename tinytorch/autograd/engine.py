@@ -144,7 +144,7 @@ def grad(
     gradients = _root_gradients(roots, _as_gradients(grad_outputs, len(roots)), create_graph)
     retain = create_graph if retain_graph is None else retain_graph
     if not targets:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     for target in targets:
         if not target.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")

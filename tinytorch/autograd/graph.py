@@ -129,7 +129,7 @@ class Node:
         return False
 
     def name(self) -> str:
-        """Return the class name, as PyTorch's: "MulBackward0"."""
+        """Return the name of the step, as PyTorch's: "MulBackward0"."""
         return type(self).__name__
 
     @property
@@ -206,7 +206,7 @@ class Node:
         return grads
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
 def add_hook(hooks: OrderedDict[int, Callable[..., Any]], fn: Callable[..., Any]) -> RemovableHandle:
@@ -238,6 +238,10 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     variable: Tensor
+
+    def name(self) -> str:
+        """Return PyTorch's name, which has its namespace."""
+        return "torch::autograd::AccumulateGrad"
 
     def run_hooks_before(self, g: Any) -> Any:
         """Return `g` after the leaf's own hooks and this node's."""

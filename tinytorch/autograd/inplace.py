@@ -15,7 +15,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import Edge
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import Op, op, promoted, translated
-from tinytorch.autograd.view import View, check_write, move_retained, refresh
+from tinytorch.autograd.view import Steps, check_write, move_retained, refresh, region
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -104,7 +104,7 @@ def written(x: Tensor, edge: Edge) -> None:
         move_retained(x, old)
         return
     base = view.base
-    values = (base, x, view, base._array.strides)
+    values = (base, x, view.steps(), base._array.strides)
     made: Op = copy_slices.op
     node = made.record([base._edge, edge], values, (base._array,), base._cell)
     assert node is not None
@@ -127,34 +127,35 @@ def laid_out(array: Any, strides: tuple[int, ...]) -> Any:
 
 
 @op(
-    x=lambda g, view, strides: erase(g, view, strides),
-    y=lambda g, view, strides: extract(g, view, strides),
+    x=lambda g, steps, strides: erase(g, steps, strides),
+    y=lambda g, steps, strides: extract(g, steps, strides),
 )
-def copy_slices(x: Any, y: Any, view: View, strides: tuple[int, ...]) -> Any:
-    """Return the base `x` with the region of `view` replaced by `y` (for the record alone: x holds it already)."""
+def copy_slices(x: Any, y: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
+    """Return the base `x` with the region that `steps` lead to replaced by `y` (for the record alone: x holds it already)."""
     raise NotImplementedError("CopySlices stands for a write that has happened")
 
 
 copy_slices.op.node_class.__name__ = "CopySlices"
+copy_slices.op.node_class.name = lambda self: "torch::autograd::CopySlices"
 
 
-@op(x=lambda g, view, strides: erase(g, view, strides))
-def erase(x: Any, view: View, strides: tuple[int, ...]) -> Any:
-    """Return `x` with zeros in the region of `view`."""
+@op(x=lambda g, steps, strides: erase(g, steps, strides))
+def erase(x: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
+    """Return `x` with zeros in the region that `steps` lead to."""
     out = laid_out(x, strides)
-    view.of(out)[...] = 0
+    region(out, steps)[...] = 0
     return out
 
 
-@op(x=lambda g, view, strides, x_shape: embed(g, view, strides, x_shape))
-def extract(x: Any, view: View, strides: tuple[int, ...]) -> Any:
-    """Return a copy of the region of `view` in `x`."""
-    return view.of(laid_out(x, strides)).copy()
+@op(x=lambda g, steps, strides, x_shape: embed(g, steps, strides, x_shape))
+def extract(x: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
+    """Return a copy of the region that `steps` lead to in `x`."""
+    return region(laid_out(x, strides), steps).copy()
 
 
-@op(x=lambda g, view, strides: extract(g, view, strides))
-def embed(x: Any, view: View, strides: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return zeros of the base's `shape` with `x` in the region of `view`."""
+@op(x=lambda g, steps, strides: extract(g, steps, strides))
+def embed(x: Any, steps: Steps, strides: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Return zeros of the base's `shape` with `x` in the region that `steps` lead to."""
     out = laid_out(np.zeros_like(x, shape=shape), strides)
-    view.of(out)[...] = x
+    region(out, steps)[...] = x
     return out

@@ -50,10 +50,11 @@ class Plan:
         holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
     """
 
-    __slots__ = ("any_number", "holds_tensors", "index", "joint", "rules", "sources")
+    __slots__ = ("any_number", "holds_tensors", "index", "joint", "many", "rules", "sources")
 
-    def __init__(self, joint: bool, any_number: bool) -> None:
-        self.joint = joint  # one rule for all inputs
+    def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
+        self.joint = joint  # one rule for all inputs, told which are needed
+        self.many = many  # one rule for a sequence of tensors
         self.any_number = any_number  # of outputs
         self.sources: list[tuple[int, Any]] = []
         self.index: dict[tuple[int, Any], int] = {}
@@ -114,6 +115,9 @@ class OpNode(Node):
             )
             _, formula, indices = plan.rules[0]
             return formula(g, needs, *[values[k] for k in indices])
+        if plan.many:
+            _, formula, indices = plan.rules[0]
+            return formula(g, *[values[k] for k in indices])
         grads: list[Any] = [None] * len(edges)
         for i, formula, indices in plan.rules:
             if needed is None or edges[i][0] in needed:  # type: ignore[index]
@@ -380,12 +384,18 @@ class Op:
             else:
                 saved.append(self.saved(source, values, outs, cell, residuals))
         if written_to is not None:
-            # What the input held before the write: a copy, since its memory holds the output now.
+            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
+            # are saved as of before the write, so that backward finds them modified.
             for k, (kind, position) in enumerate(plan.sources):
-                if kind == INPUT and values[position] is written_to:
+                if kind != INPUT:
+                    continue
+                tensor, version = saved[k]
+                if position == self.inputs[0]:
                     held = wrap(before)
                     held._edge, held._requires_grad = edges[0], edges[0] is not None
-                    node.saved[k] = (held, 0)
+                    saved[k] = (held, 0)
+                elif tensor._cell is written_to._cell:
+                    saved[k] = (tensor, version - 1)
         return node
 
     def saved(
@@ -418,7 +428,7 @@ class Op:
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
-        plan = Plan(self.joint is not None, self.outputs == 0)
+        plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
             sources = [self._source(name, is_tensor) for name in self.wants["joint"]]

@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 USUAL, SEVERAL, WITHOUT_GRAD, INFERENCE = range(4)
 
 
+Steps = tuple[tuple["Op", tuple[Any, ...], "int | None"], ...]
+
+
+def region(array: Any, steps: Steps) -> Any:
+    """Return the view of an array that `steps` lead to; it has a base's shape and order in memory."""
+    for op, arguments, index in steps:
+        array = op.compute([array, *arguments])
+        if index is not None:
+            array = array[index]
+    return array
+
+
 class View:
     """The way from a base tensor to a view of it.
 
@@ -61,12 +73,10 @@ class View:
                 else USUAL if index is None else SEVERAL
             )  # fmt: skip
 
-    def of(self, array: Any) -> Any:
-        """Return the same view of another array of the base's shape (and order in memory)."""
-        if self.parent is not None:
-            array = self.parent.of(array)
-        result = self.op.compute([array, *self.arguments])
-        return result if self.index is None else result[self.index]
+    def steps(self) -> Steps:
+        """Return the steps from the base to here, without the base (so that a node can keep them)."""
+        before = () if self.parent is None else self.parent.steps()
+        return (*before, (self.op, self.arguments, self.index))
 
     def replay(self, base: Tensor) -> Tensor:
         """Return the same view of another tensor of the base's shape."""

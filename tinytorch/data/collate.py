@@ -155,7 +155,7 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
 # The leaves --------------------------------------------------------------------------------------
 
 
-def _collate_tensors(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+def _collate_tensors(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
     return stack(batch, 0)
 
 

@@ -48,7 +48,7 @@ class DataLoader(Generic[T_co]):
     Each iteration is one epoch: it asks the sampler for indices, the dataset for samples, and the
     collate function for a batch of them. With the default collate function, a dataset that offers
     `__getbatch__` (`TensorDataset`, `FashionMNIST`, a `Subset` of them) is asked for whole batches:
-    the same numbers, some fifty times as fast.
+    the same numbers, many times as fast.
 
     The order of the samples, and the draws from the random generators, are PyTorch's.
 

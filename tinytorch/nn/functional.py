@@ -715,7 +715,7 @@ def dropout3d(
             "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
             stacklevel=2,
         )
-    return _channels_dropped(input, p, training, inplace, input.ndim != 4)
+    return _channels_dropped(input, p, training, inplace, input.ndim == 5)
 
 
 def alpha_dropout(
@@ -774,11 +774,9 @@ def _dropped(
 def _channels_dropped(
     input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
 ) -> Tensor:
-    if not batched:
-        result = _channels_dropped(
-            input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace
-        )
-        return result.squeeze_(0) if inplace else result.squeeze(0)
+    if not batched:  # a view with a batch of one: writes to it are writes to the input
+        result = _channels_dropped(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else result.squeeze(0)
     if input.ndim < 2 and training and p > 0:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return _dropped(input, p, training, inplace, (*input.shape[:2], *[1] * (input.ndim - 2)))
@@ -1685,7 +1683,7 @@ def triplet_margin_loss(
         >>> import tinytorch as torch
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
         >>> torch.nn.functional.triplet_margin_loss(a, b, c)
-        tensor(2.)
+        tensor(2.0000)
 
     Source:
         Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional

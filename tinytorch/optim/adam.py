@@ -8,7 +8,6 @@ import numpy as np
 
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.dtypes import float32, float64, get_default_dtype
-from tinytorch.optim._axpy import add_scaled
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
@@ -149,9 +148,9 @@ class Adam(Optimizer):
         step = state["step"]._array
         step += 1
         t = float(step)
-        # The corrections of both averages are folded into two numbers per step:
-        # lr * m' / (sqrt(v') + eps)  =  lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c),  c =
-        # sqrt(1 - beta2**t)
+        # Both corrections are folded into two numbers, which saves a pass: with
+        # c = sqrt(1 - beta2**t),  lr * m' / (sqrt(v') + eps)  =
+        # lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c).
         c = (1 - beta2**t) ** 0.5
         scale, eps = lr * c / (1 - beta1**t), eps * c
 
@@ -166,14 +165,15 @@ class Adam(Optimizer):
                 np.multiply(p, 1 - lr * weight_decay, out=p)
             elif weight_decay:
                 g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
-            np.multiply(m, beta1, out=m)
-            add_scaled(m, g, 1 - beta1, s)
-            np.multiply(v, beta2, out=v)
-            add_scaled(v, np.square(g, out=s), 1 - beta2, s)
+            np.subtract(g, m, out=s)
+            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
+            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
+            np.add(np.multiply(v, beta2, out=v), s, out=v)
             for w in greatest:
                 v = np.maximum(w, v, out=w)
             np.add(np.sqrt(v, out=s), eps, out=s)
-            add_scaled(p, np.divide(m, s, out=s), -scale, s)
+            np.multiply(np.divide(m, s, out=s), scale, out=s)
+            np.subtract(p, s, out=p)
 
 
 def _count(value: float) -> Tensor:

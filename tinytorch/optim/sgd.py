@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.optim._axpy import add_scaled
+from tinytorch.optim._axpy import axpy
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
@@ -108,6 +108,9 @@ class SGD(Optimizer):
         lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
         momentum, dampening = float(group["momentum"]), float(group["dampening"])
         nesterov, maximize = group["nesterov"], group["maximize"]
+        if not (momentum or weight_decay) and axpy(p, g, lr if maximize else -lr):
+            return  # the plain step, done in one pass
+
         arrays = [p, g]
         starts = False
         if momentum:
@@ -116,9 +119,8 @@ class SGD(Optimizer):
             if starts:
                 buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
             arrays.append(buffer._array)
-
         for p, g, *buffers, d, s in self._blocks(*arrays, scratch=2):
-            # g is the direction so far: the gradient itself, or `d`; `s` takes products.
+            # `g` is the direction so far: the gradient itself, or `d`; `s` takes products.
             if maximize:
                 g = np.negative(g, out=d)
             if weight_decay:
@@ -128,6 +130,6 @@ class SGD(Optimizer):
                     np.copyto(b, g)
                 else:
                     np.multiply(b, momentum, out=b)
-                    add_scaled(b, g, 1 - dampening, s)
+                    np.add(b, np.multiply(g, 1 - dampening, out=s) if dampening else g, out=b)
                 g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
-            add_scaled(p, g, -lr, s)
+            np.subtract(p, np.multiply(g, lr, out=s), out=p)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import warnings
 import weakref
 from collections import OrderedDict, namedtuple
@@ -1124,13 +1123,11 @@ class Module:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Tensor]:
-        persistent = (
-            item
-            for item in self._buffers.items()
-            if item[0] not in self._non_persistent_buffers_set
-        )
-        members = itertools.chain(self._parameters.items(), persistent)
-        return {name: tensor for name, tensor in members if tensor is not None}
+        """Return this module's own members that `state_dict` has."""
+        hidden = self._non_persistent_buffers_set
+        own: dict[str, Tensor] = {k: p for k, p in self._parameters.items() if p is not None}
+        own.update((k, b) for k, b in self._buffers.items() if b is not None and k not in hidden)
+        return own
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -1261,7 +1258,9 @@ class Module:
                 f"object from checkpoint but received {type(loaded)}"
             )
         if len(tensor.shape) == 0 and len(loaded.shape) == 1 and loaded.shape[0] == 1:
-            loaded = loaded[0]  # checkpoints of long ago have one-element vectors for 0-d tensors
+            loaded = loaded.squeeze(
+                0
+            )  # checkpoints of long ago have one-element vectors for 0-d tensors
         if loaded.shape != tensor.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {loaded.shape} from "

@@ -56,8 +56,8 @@ def get_total_norm(
         if not listed:
             zero: Tensor = make_tensor(0.0)
             return zero
-        norms = [norm(each, norm_type) for each in listed]
-        total: Tensor = norm(stack(norms), norm_type)
+        norms = [vector_norm(each, norm_type) for each in listed]
+        total: Tensor = vector_norm(stack(norms), norm_type)
         if error_if_nonfinite and not total.isfinite():
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is "

@@ -1,0 +1,1 @@
+"""How fast tinytorch is, beside PyTorch: `python -m benchmarks`."""

@@ -1,0 +1,268 @@
+"""Print how fast tinytorch is, and beside it PyTorch, if that is installed.
+
+python -m benchmarks                      all rows (some minutes)
+python -m benchmarks step chain           some rows
+python -m benchmarks process --epochs 1   the whole training, shorter
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+THREADS = 2
+# Read when NumPy and PyTorch are loaded, so set before they are.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, str(THREADS))
+
+import numpy as np  # noqa: E402
+
+import tinytorch  # noqa: E402
+from benchmarks.measure import Row, alternate, run  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTORCH = importlib.util.find_spec("torch") is not None
+
+
+def sides() -> list[ModuleType]:
+    """Return the modules to compare: tinytorch, and PyTorch if it is installed."""
+    if not PYTORCH:
+        return [tinytorch]
+    import torch
+
+    torch.set_num_threads(THREADS)
+    return [tinytorch, torch]
+
+
+def compare(
+    what: str,
+    make: Callable[[Any], Callable[[], object]],
+    aim: float | None,
+    *,
+    unit: str,
+    blocks: int,
+    times: int,
+    warm_up: int,
+    per: int = 1,
+) -> Row:
+    """Return the row of the work that `make(module)` gives for each side, `per` times in a call."""
+    works = [make(module) for module in sides()]
+    ours, theirs, ratio = alternate(
+        works[0],
+        works[1] if PYTORCH else None,
+        blocks=blocks,
+        times=times,
+        warm_up=warm_up,
+    )
+    scale = {"ms": 1e3, "us": 1e6}[unit] / per
+    return Row(what, unit, ours * scale, theirs and theirs * scale, ratio, aim)
+
+
+# The rows ----------------------------------------------------------------------------------------
+
+
+def processes(args: argparse.Namespace) -> Iterator[Row]:
+    """The quickstart as a whole: import, data, training, tests, saving."""
+    ours, theirs = [], []
+    options = ["--data", os.path.abspath(args.data), "--epochs", str(args.epochs)]
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(args.repeats):
+            script = str(ROOT / "train_fashion_mnist.py")
+            ours.append(run([script, *options, "--no-progress"], folder))
+            if PYTORCH:
+                script = str(ROOT / "benchmarks" / "quickstart_torch.py")
+                theirs.append(run([script, *options, "--threads", str(THREADS)], folder))
+    for what, unit, quantity, aim in (
+        (f"quickstart, {args.epochs} epochs, whole process", "s", "seconds", 0.35),
+        (f"quickstart, {args.epochs} epochs, peak memory", "MB", "megabytes", 0.5),
+    ):
+        a = [getattr(process, quantity) for process in ours]
+        b = [getattr(process, quantity) for process in theirs]
+        ratio = statistics.median(x / y for x, y in zip(a, b, strict=True)) if b else None
+        yield Row(what, unit, statistics.median(a), statistics.median(b) if b else None, ratio, aim)
+
+
+def steps(args: argparse.Namespace) -> Iterator[Row]:
+    """A training step of the quickstart's model."""
+
+    def make(torch: Any, batch: int, name: str) -> Callable[[], object]:
+        nn = torch.nn
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(784, 512),
+            nn.ReLU(),
+            nn.Linear(512, 512),
+            nn.ReLU(),
+            nn.Linear(512, 10),
+        )
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=1e-3)
+        loss_fn = nn.CrossEntropyLoss()
+        rng = np.random.default_rng(0)
+        X = torch.from_numpy(rng.random((batch, 1, 28, 28), dtype=np.float32))
+        y = torch.from_numpy(rng.integers(0, 10, batch))
+
+        def step() -> None:
+            loss = loss_fn(model(X), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step
+
+    for batch in args.batch_sizes:
+        aim = 1.1 if batch >= 256 else 0.95
+        for name in ("SGD", "Adam"):
+            yield compare(
+                f"training step, batch {batch}, {name}",
+                lambda torch, batch=batch, name=name: make(torch, batch, name),
+                aim if name == "SGD" else None,
+                unit="ms",
+                blocks=args.blocks,
+                times=20,
+                warm_up=10,
+            )
+
+
+def imports(args: argparse.Namespace) -> Iterator[Row]:
+    """`import`, in a process of its own, less the start of Python."""
+    taken: dict[str, list[float]] = {"pass": [], "import tinytorch": [], "import torch": []}
+    if not PYTORCH:
+        del taken["import torch"]
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(5):
+            for statement, into in taken.items():
+                code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {statement}"
+                into.append(run(["-c", code], folder).seconds)
+    best = {statement: min(into) for statement, into in taken.items()}
+    ours = best["import tinytorch"] - best["pass"]
+    theirs = best["import torch"] - best["pass"] if PYTORCH else None
+    ratio = ours / theirs if theirs else None
+    yield Row("import", "s", ours, theirs, ratio, aim_ours=0.15)
+
+
+def chain(args: argparse.Namespace) -> Iterator[Row]:
+    """A hundred small multiplications in a row."""
+
+    def make(torch: Any) -> Callable[[], object]:
+        x = torch.ones(8, 8, requires_grad=True)
+        w = torch.full((8, 8), 0.99, requires_grad=True)
+
+        def work() -> None:
+            y = x
+            for _ in range(100):
+                y = y * w
+            y.sum().backward()
+            x.grad = w.grad = None
+
+        return work
+
+    what = "chain of 100 multiplications, forward and backward"
+    yield compare(what, make, 1.0, unit="us", blocks=args.blocks, times=100, warm_up=20)
+
+
+def operations(args: argparse.Namespace) -> Iterator[Row]:
+    """One small multiplication: what an operation costs beside its arithmetic."""
+    N = 1000  # per call, so that the clock and the loop's call do not count
+
+    def forward(torch: Any) -> Callable[[], object]:
+        a, b = (torch.ones(8, 8, requires_grad=True) for _ in range(2))
+
+        def work() -> None:
+            for _ in range(N):
+                a * b
+
+        return work
+
+    def forward_backward(torch: Any) -> Callable[[], object]:
+        a, b = (torch.ones(8, 8, requires_grad=True) for _ in range(2))
+        g = torch.ones(8, 8)
+
+        def work() -> None:
+            for _ in range(N):
+                (a * b).backward(g)
+            a.grad = b.grad = None
+
+        return work
+
+    def without(torch: Any) -> Callable[[], object]:
+        a, b = (torch.ones(8, 8, requires_grad=True) for _ in range(2))
+
+        def work() -> None:
+            with torch.no_grad():
+                for _ in range(N):
+                    a * b
+
+        return work
+
+    for what, make, aim in (
+        ("a * b, 8 x 8, recorded", forward, 1.0),
+        ("a * b, 8 x 8, recorded, and backward", forward_backward, 0.9),
+        ("a * b, 8 x 8, no_grad", without, 1.0),
+    ):
+        yield compare(what, make, aim, unit="us", blocks=args.blocks, times=5, warm_up=1, per=N)
+
+
+ROWS = {
+    "op": operations,
+    "chain": chain,
+    "step": steps,
+    "import": imports,
+    "process": processes,
+}
+
+
+def line(row: Row) -> str:
+    def number(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+    aim = "-" if row.aim is None else f"<= {row.aim:.2f}"
+    if row.aim_ours is not None:
+        aim = f"<= {row.aim_ours:.2f} {row.unit}"
+    ok = {True: "yes", False: "NO", None: "-"}[row.ok]
+    return (
+        f"{row.what:<50} {number(row.ours):>8} {number(row.theirs):>8} {row.unit:<3}"
+        f"{number(row.ratio):>6}  {aim:<10} {ok}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    option = parser.add_argument
+    option("rows", nargs="*", metavar="ROW", help=f"which: {', '.join(ROWS)} (all)")
+    option("--epochs", type=int, default=5, help="of the whole process (5)")
+    option("--repeats", type=int, default=3, help="of the whole process (3)")
+    option("--blocks", type=int, default=15, help="turns of each side in the other rows (15)")
+    option("--batch-sizes", type=int, nargs="+", default=[64, 256], help="of the step (64 256)")
+    option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
+    option("--check", action="store_true", help="exit with 1 if an aim is missed")
+    args = parser.parse_args()
+    unknown = set(args.rows) - set(ROWS)
+    if unknown:
+        parser.error(f"no such row: {', '.join(sorted(unknown))} (there are {', '.join(ROWS)})")
+
+    if not PYTORCH:
+        print("PyTorch is not installed: only tinytorch's side is measured.")
+    print(f"{'':<50} {'ours':>8} {'PyTorch':>8} {'':<3}{'ratio':>6}  {'aim':<10} ok")
+    missed = False
+    for name in args.rows or ROWS:
+        for row in ROWS[name](args):
+            print(line(row), flush=True)
+            missed |= row.ok is False
+    return int(missed and args.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

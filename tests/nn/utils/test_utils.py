@@ -1,0 +1,131 @@
+"""`nn.utils`: clipping gradients, and parameters as a vector. Compared with PyTorch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.nn.side_by_side import check
+from tests.oracle import needs_oracle
+
+
+def trained(torch: Any, *, infinite: bool = False) -> Any:
+    """Return parameters of which one has no gradient."""
+    params = [torch.nn.Parameter(torch.zeros(size)) for size in (3, 2, 1)]
+    params[0].grad = torch.tensor([3.0, -4.0, 0.0])
+    params[1].grad = torch.tensor([math.inf if infinite else 12.0, 0.5])
+    return params
+
+
+def clip_norm(*args: Any, infinite: bool = False, **options: Any) -> Any:
+    def program(torch: Any) -> Any:
+        params = trained(torch, infinite=infinite)
+        total = torch.nn.utils.clip_grad_norm_(params, *args, **options)
+        return [total, [p.grad for p in params]]
+
+    return program
+
+
+def clip_value(*args: Any) -> Any:
+    def program(torch: Any) -> Any:
+        params = trained(torch)
+        return [torch.nn.utils.clip_grad_value_(params, *args), [p.grad for p in params]]
+
+    return program
+
+
+def clip_one(torch: Any) -> Any:
+    params = trained(torch)
+    total = torch.nn.utils.clip_grad_norm_(params[0], 1)
+    torch.nn.utils.clip_grad_value_(params[1], 0.25)
+    return [total, params[0].grad, params[1].grad]
+
+
+def clip_kept_in_place(torch: Any) -> Any:
+    params = trained(torch)
+    grad = params[0].grad
+    torch.nn.utils.clip_grad_norm_(iter(params), 1.0)
+    return [params[0].grad is grad, grad.requires_grad]
+
+
+def clip_without_gradients(torch: Any) -> Any:
+    params = [torch.nn.Parameter(torch.zeros(2))]
+    total = torch.nn.utils.clip_grad_norm_(params, 1.0)
+    return [total, torch.nn.utils.clip_grad_norm_([], 1.0)]
+
+
+def clip_old_name(torch: Any) -> Any:
+    return torch.nn.utils.clip_grad_norm(trained(torch), 1.0)
+
+
+def two_steps(torch: Any) -> Any:
+    params = trained(torch)
+    total = torch.nn.utils.get_total_norm([p.grad for p in params if p.grad is not None], 1)
+    torch.nn.utils.clip_grads_with_norm_(params, 2.0, total)
+    return [total, [p.grad for p in params], torch.nn.utils.get_total_norm(params[0].grad)]
+
+
+def vector(torch: Any) -> Any:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 2)
+    v = torch.nn.utils.parameters_to_vector(model.parameters())
+    (v * v).sum().backward()
+    new = torch.arange(8.0)
+    weight = model.weight
+    torch.nn.utils.vector_to_parameters(new, model.parameters())
+    new[0] = 100.0  # the memory is shared
+    return [v, weight.grad, weight is model.weight, model.weight, model.bias]
+
+
+PROGRAMS = {
+    "norm": clip_norm(1.0),
+    "norm, within": clip_norm(100.0),
+    "norm 1": clip_norm(1.0, 1),
+    "norm 3": clip_norm(1.0, norm_type=3.0),
+    "norm inf": clip_norm(1, math.inf),
+    "norm 'inf'": clip_norm(1, "inf"),
+    "norm 0": clip_norm(1.0, 0),
+    "infinite gradient": clip_norm(1.0, infinite=True),
+    "infinite gradient is an error": clip_norm(1.0, error_if_nonfinite=True, infinite=True),
+    "foreach": clip_norm(1.0, foreach=False),
+    "value": clip_value(0.75),
+    "value by text": clip_value("0.75"),
+    "one parameter": clip_one,
+    "in place": clip_kept_in_place,
+    "no gradients": clip_without_gradients,
+    "empty generator": lambda t: t.nn.utils.clip_grad_norm_((p for p in ()), 1.0),
+    "old name": clip_old_name,
+    "two steps": two_steps,
+    "vector": vector,
+    "vector of nothing": lambda t: t.nn.utils.vector_to_parameters([1.0], []),
+    "vector too short": lambda t: t.nn.utils.vector_to_parameters(
+        t.ones(1), t.nn.Linear(2, 2).parameters()
+    ),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_as_pytorch(name: str) -> None:
+    check(PROGRAMS[name])
+
+
+def test_parameters_without_gradients_have_nothing_to_clamp() -> None:
+    parameter = tinytorch.nn.Parameter(tinytorch.zeros(2))
+    tinytorch.nn.utils.clip_grad_value_([parameter], 1.0)
+    assert parameter.grad is None
+
+
+def test_gradients_of_several_dtypes_are_clipped_together() -> None:
+    params = [
+        tinytorch.nn.Parameter(tinytorch.zeros(1, dtype=d))
+        for d in (tinytorch.float32, tinytorch.float64)
+    ]
+    params[0].grad = tinytorch.tensor([3.0])
+    params[1].grad = tinytorch.tensor([4.0], dtype=tinytorch.float64)
+    assert float(tinytorch.nn.utils.clip_grad_norm_(params, 1.0)) == pytest.approx(5.0)
+    assert [p.grad.dtype for p in params] == [p.dtype for p in params]
+    assert params[1].grad.item() == pytest.approx(0.8, rel=1e-5)

@@ -1,0 +1,362 @@
+"""The quickstart as a program: PyTorch's losses, files that survive, mistakes that are told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinytorch
+import train_fashion_mnist
+from tests.oracle import needs_oracle, torch
+
+SCRIPT = Path(train_fashion_mnist.__file__)
+DATA = os.environ.get("TINYTORCH_DATA", "")
+needs_data = pytest.mark.skipif(
+    not os.path.isdir(os.path.join(DATA, "FashionMNIST", "raw")),
+    reason="TINYTORCH_DATA does not name a folder with FashionMNIST",
+)
+TRAINING, TEST = 640, 100  # pictures of the small data
+
+
+def write_idx(path, array):
+    head = np.array([0x0800 + array.ndim, *array.shape], ">u4").tobytes()
+    path.write_bytes(head + array.tobytes())
+
+
+def write_data(folder):
+    """Write a FashionMNIST of few pictures, easy to tell apart: each class has its bright row."""
+    raw = folder / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for prefix, n in ("train", TRAINING), ("t10k", TEST):
+        labels = rng.integers(0, 10, n, dtype=np.uint8)
+        pictures = rng.integers(0, 50, (n, 28, 28), dtype=np.uint8)
+        pictures[np.arange(n), 2 * labels + 4] = 255
+        write_idx(raw / f"{prefix}-images-idx3-ubyte", pictures)
+        write_idx(raw / f"{prefix}-labels-idx1-ubyte", labels)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_data(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def train(data, tmp_path, monkeypatch, capsys):
+    """Return a function that runs the program in an empty folder and returns what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, folder=data):
+        capsys.readouterr()
+        train_fashion_mnist.main(["--data", str(folder), "--no-progress", *map(str, arguments)])
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def fails(train, capsys):
+    """Return a function that runs the program with a mistake and returns what it said to it."""
+
+    def run(*arguments, **options):
+        with pytest.raises(SystemExit) as caught:
+            train(*arguments, **options)
+        assert caught.value.code == 2
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        return said
+
+    return run
+
+
+def losses(output):
+    return [float(value) for value in re.findall(r"^loss: (\S+)", output, re.MULTILINE)]
+
+
+def evaluations(output):
+    found = re.findall(r"Accuracy: ([\d.]+)%, Avg loss: ([\d.]+)", output)
+    return [(float(accuracy), float(loss)) for accuracy, loss in found]
+
+
+# The losses --------------------------------------------------------------------------------------
+
+
+@needs_data
+def test_losses_are_pytorchs_on_the_real_data(train):
+    output = train("--epochs", 1, folder=DATA)
+    expected = [
+        2.305311, 2.298351, 2.277986, 2.275867, 2.254384,
+        2.230112, 2.230498, 2.198090, 2.203434, 2.172683,
+    ]  # fmt: skip
+    np.testing.assert_allclose(losses(output), expected, atol=2e-5, rtol=0)
+    ((accuracy, loss),) = evaluations(output)
+    assert accuracy == 49.5
+    assert abs(loss - 2.162513) < 2e-5
+    assert 'Predicted: "Ankle boot", Actual: "Ankle boot"' in output
+
+
+@needs_oracle
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_losses_are_pytorchs(train, data, momentum):
+    """The same model in PyTorch, fed with the bytes of the files: the same losses at each epoch."""
+    batch = 32
+    options = ["--lr", 0.01, "--momentum", momentum, "--batch-size", batch, "--seed", 3]
+    output = train("--epochs", 3, *options)
+
+    raw = Path(data) / "FashionMNIST" / "raw"
+
+    def read(name, head, shape):
+        array = np.frombuffer(raw.joinpath(name).read_bytes()[head:], np.uint8).reshape(shape)
+        return torch.from_numpy(array.copy())
+
+    X, y = (
+        read("train-images-idx3-ubyte", 16, (-1, 784)) / 255,
+        read("train-labels-idx1-ubyte", 8, -1),
+    )
+    X_test, y_test = (
+        read("t10k-images-idx3-ubyte", 16, (-1, 784)) / 255,
+        read("t10k-labels-idx1-ubyte", 8, -1),
+    )
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(784, 512),
+        torch.nn.ReLU(),
+        torch.nn.Linear(512, 512),
+        torch.nn.ReLU(),
+        torch.nn.Linear(512, 10),
+    )
+    loss_fn = torch.nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
+    expected, expected_tests = [], []
+    for _ in range(3):
+        for i, (a, b) in enumerate(zip(X.split(batch), y.long().split(batch), strict=True)):
+            optimizer.zero_grad()
+            loss = loss_fn(model(a), b)
+            loss.backward()
+            optimizer.step()
+            if i % 100 == 0:
+                expected.append(loss.item())
+        with torch.no_grad():
+            right = (model(X_test).argmax(1) == y_test).double().mean().item()
+            batches = zip(X_test.split(batch), y_test.long().split(batch), strict=True)
+            mean = np.mean([loss_fn(model(a), b).item() for a, b in batches])
+        expected_tests.append((100 * right, mean))
+    np.testing.assert_allclose(losses(output), expected, atol=2e-5, rtol=0)
+    np.testing.assert_allclose(evaluations(output), expected_tests, atol=6e-5, rtol=0)
+
+
+def test_what_is_printed(train):
+    output = train("--epochs", 2, "--lr", 0.1)
+    assert output.startswith(
+        "Using cpu device\n"
+        "NeuralNetwork(\n"
+        "  (flatten): Flatten(start_dim=1, end_dim=-1)\n"
+        "  (linear_relu_stack): Sequential(\n"
+        "    (0): Linear(in_features=784, out_features=512, bias=True)\n"
+        "    (1): ReLU()\n"
+        "    (2): Linear(in_features=512, out_features=512, bias=True)\n"
+        "    (3): ReLU()\n"
+        "    (4): Linear(in_features=512, out_features=10, bias=True)\n"
+        "  )\n"
+        ")\n"
+        "Epoch 1\n"
+        "-------------------------------\n"
+        "loss: "
+    )
+    assert re.search(
+        r"\nloss: \d\.\d{6}  \[   64/  640\]\n"
+        r"Test Error: \n Accuracy: \d+\.\d%, Avg loss: \d\.\d{6} \n\nEpoch 2\n-{31}\n",
+        output,
+    )
+    assert "\nDone!\nSaved model state to model.pth\n" in output
+    predictions = re.findall(r'^Predicted: "(.+)", Actual: "(.+)"$', output, re.MULTILINE)
+    assert len(predictions) == 10
+    assert {name for pair in predictions for name in pair} <= set(
+        tinytorch.data.FashionMNIST.classes
+    )
+
+
+def test_it_learns(train):
+    output = train("--epochs", 8, "--lr", 0.1, "--momentum", 0.5)
+    (first, *_, last) = evaluations(output)
+    assert last[0] > 95 > first[0]
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def test_evaluate_gives_what_training_ended_with(train):
+    end = train("--epochs", 2, "--lr", 0.1, "--save", "mine.pth").partition("Epoch 2")[2]
+    output = train("--evaluate", "mine.pth")
+    assert evaluations(output) == evaluations(end)
+    assert re.findall("Predicted.*", output) == re.findall("Predicted.*", end)
+    assert losses(output) == []
+    assert sorted(os.listdir()) == ["mine.checkpoint.pth", "mine.pth"]
+
+
+def test_resume_goes_on_as_if_it_had_not_stopped(train):
+    options = ["--lr", 0.05, "--momentum", 0.9]
+    whole = train("--epochs", 3, *options, "--save", "whole.pth")
+    train("--epochs", 1, *options, "--save", "part.pth")
+    rest = train("--epochs", 3, *options, "--save", "rest.pth", "--resume", "part.checkpoint.pth")
+    assert "Resuming after epoch 1\nEpoch 2\n" in rest
+    assert losses(rest) == losses(whole)[1:]
+    assert evaluations(rest) == evaluations(whole)[1:]
+    one, other = tinytorch.load("whole.pth"), tinytorch.load("rest.pth")
+    assert all(tinytorch.equal(one[name], other[name]) for name in one)
+
+
+@needs_oracle
+def test_pytorch_loads_the_model(train):
+    train("--epochs", 1, "--lr", 0.1)
+    state = torch.load("model.pth", weights_only=True)
+    assert list(state) == [
+        f"linear_relu_stack.{i}.{n}" for i in (0, 2, 4) for n in ("weight", "bias")
+    ]
+    ours = tinytorch.load("model.pth")
+    assert all(np.array_equal(ours[name].numpy(), state[name].numpy()) for name in state)
+
+
+@needs_oracle
+def test_data_through_torchvision(train, monkeypatch):
+    from benchmarks.quickstart_torch import load_torchvision
+
+    load_torchvision()
+    output = train("--epochs", 1, "--torchvision")
+    assert losses(output) == losses(train("--epochs", 1))
+    assert evaluations(output) == evaluations(train("--evaluate", "model.pth", "--torchvision"))
+
+
+# Mistakes ----------------------------------------------------------------------------------------
+
+
+def test_missing_files_are_named(fails):
+    assert "cannot load the model 'none.pth': " in fails("--evaluate", "none.pth")
+    assert "cannot resume from 'none.pth': " in fails("--resume", "none.pth")
+    assert "No such file" in fails("--evaluate", "none.pth")
+
+
+def test_files_that_are_no_models(fails):
+    Path("words.pth").write_text("no model at all")
+    assert "cannot load the model 'words.pth': " in fails("--evaluate", "words.pth")
+    tinytorch.save(tinytorch.nn.Linear(3, 2).state_dict(), "other.pth")
+    said = fails("--evaluate", "other.pth")
+    assert "Missing key(s)" in said
+    assert "Unexpected key(s)" in said
+    tinytorch.save(train_fashion_mnist.NeuralNetwork().state_dict(), "model.pth")
+    assert "cannot resume from 'model.pth': this is no checkpoint" in fails("--resume", "model.pth")
+
+
+def test_a_half_written_model(train, fails):
+    train("--epochs", 0)
+    whole = Path("model.pth").read_bytes()
+    Path("half.pth").write_bytes(whole[: len(whole) // 2])
+    assert "cannot load the model 'half.pth': " in fails("--evaluate", "half.pth")
+
+
+def test_a_folder_that_is_not_there_is_noticed_before_training(fails, capsys):
+    said = fails("--save", "nowhere/model.pth")
+    assert "cannot save to 'nowhere/model.pth'" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--batch-size", "0", "batch_size"),
+        ("--lr", "-1", "Invalid learning rate: -1.0"),
+        ("--momentum", "-1", "Invalid momentum value: -1.0"),
+        ("--epochs", "-1", "--epochs should not be negative"),
+        ("--epochs", "many", "invalid int value: 'many'"),
+        ("--device", "quantum", "cannot use --device quantum: "),
+        ("--speed", "11", "unrecognized arguments"),
+    ],
+)
+def test_settings_that_cannot_be(fails, option, value, words):
+    assert words in fails(option, value)
+
+
+def test_damaged_data(fails, tmp_path):
+    folder = tmp_path / "damaged"
+    write_data(folder)
+    pictures = folder / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
+    pictures.write_bytes(pictures.read_bytes()[:-100])
+    said = fails(folder=folder)
+    assert "cannot read the data in " in said
+    assert "train-images-idx3-ubyte" in said
+
+
+# As a process ------------------------------------------------------------------------------------
+
+
+def start(folder, *arguments, **options):
+    command = [sys.executable, "-u", str(SCRIPT), *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, **options)
+
+
+def read_until(process, words):
+    for line in process.stdout:
+        if words in line:
+            return
+    pytest.fail(f"ended with {process.wait()} before it printed {words!r}")
+
+
+def test_interrupted(data, tmp_path):
+    """Ctrl-C in training: status 130, the bar gone, no traceback, and files whole and as before."""
+    tinytorch.save(train_fashion_mnist.NeuralNetwork().state_dict(), tmp_path / "model.pth")
+    before = (tmp_path / "model.pth").read_bytes()
+
+    import pty
+
+    terminal, its_end = pty.openpty()  # standard error is a terminal, or there would be no bar
+    process = start(tmp_path, "--data", data, "--epochs", "100000", stderr=its_end)
+    os.close(its_end)
+    try:
+        read_until(process, "Epoch 3")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:  # how a terminal says that the other side is closed
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(terminal)
+    shown = shown.decode()
+    assert process.returncode == 130
+    assert "batch" in shown
+    assert "accuracy=" in shown
+    # The bar's last line is wiped before the message.
+    assert re.search(r"\r *\r[\r\n]*Interrupted\. [^\r\n]*\r\n$", shown)
+    assert "Traceback" not in shown
+
+    assert (tmp_path / "model.pth").read_bytes() == before
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"model.pth", "model.checkpoint.pth"}  # nothing half-written
+    checkpoint = tinytorch.load(tmp_path / "model.checkpoint.pth")
+    assert checkpoint["epoch"] >= 2
+
+
+def test_statuses_of_the_process(data, tmp_path):
+    process = start(tmp_path, "--data", data, "--epochs", "1", stderr=subprocess.PIPE)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert errors == ""  # no bar where there is no terminal
+    assert output.endswith('"\n')
+    process = start(tmp_path, "--data", data, "--evaluate", "none.pth", stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors.startswith("train_fashion_mnist.py: cannot load the model 'none.pth'")

@@ -1,0 +1,456 @@
+"""Reading and writing arrays by index: masks, index arrays, gather and scatter, sorting, searching (floor 1).
+
+`np.add.at` adds row by row, slowly; on flat positions in a vector it has a fast loop. So whatever is added to places
+that may coincide goes through `add_at` with positions in the flattened array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch.kernels.reduce import axis_of
+
+Array = Any
+Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
+
+_ALL = slice(None)
+_INT64 = np.dtype(np.int64)
+
+
+def flat(x: Array) -> Array:
+    """Return all elements in one dimension; a view, so that it can be written to, of a contiguous array."""
+    return x.reshape(-1)
+
+
+def add_at(out: Array, positions: Array, values: Array) -> None:
+    """Add `values` to `out`, which is contiguous, at positions in its flattened form; the same ones add up."""
+    np.add.at(flat(out), flat(positions), flat(values))
+
+
+def name_of(x: Array) -> str:
+    """Return PyTorch's name of the dtype, as messages have it."""
+    return dtypes.from_numpy_dtype(x.dtype).tensor_name
+
+
+# Indexing as `x[...]` does, with index arrays and masks -------------------------------------------------------------
+
+
+def checked(x: Array, indices: Indices) -> None:
+    """Raise PyTorch's error where masks do not fit, or there are too many indices."""
+    at = 0
+    for i, index in enumerate(indices):
+        if index is None:
+            at += 1
+            continue
+        if index.dtype.kind != "b":
+            at += 1
+            continue
+        if at + index.ndim > x.ndim:
+            raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+        for d, length in enumerate(index.shape):
+            if x.shape[at + d] != length:
+                raise IndexError(
+                    f"The shape of the mask {list(index.shape)} at index {d} does not match the shape of the indexed "
+                    f"tensor {list(x.shape)} at index {i + d}"
+                )
+        at += index.ndim
+    if at > x.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+
+
+def key_of(indices: Indices) -> tuple[Any, ...]:
+    """Return the indices as NumPy takes them."""
+    return tuple([_ALL if index is None else index for index in indices])
+
+
+def translated(error: IndexError, ndim: int) -> IndexError:
+    """Return NumPy's error in PyTorch's words."""
+    text = str(error)
+    if "too many indices" in text:
+        if ndim == 0:
+            return IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                "convert a 0-dim tensor to a number"
+            )
+        return IndexError(f"too many indices for tensor of dimension {ndim}")
+    if "could not be broadcast" in text:
+        shapes = text[text.index("shapes") + 6 :].split(") (")
+        lists = ["[" + each.strip(" ()").rstrip(",").replace(",", ", ") + "]" for each in shapes]
+        return IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {', '.join(lists)}"
+        )
+    return IndexError(text.replace("axis", "dimension"))
+
+
+def _single(indices: Indices) -> tuple[int, Array] | None:
+    """Return (dimension, index array) if all there is is one array of ints."""
+    given = [(i, index) for i, index in enumerate(indices) if index is not None]
+    if len(given) == 1 and given[0][1].dtype.kind != "b":
+        return given[0]
+    return None
+
+
+def take(x: Array, indices: Indices) -> Array:
+    """Return the elements of `x` at `indices`, contiguous."""
+    checked(x, indices)
+    try:
+        single = _single(indices)
+        if single is not None:
+            return np.asanyarray(x.take(single[1], axis=single[0]))
+        out = x[key_of(indices)]
+    except IndexError as error:
+        raise translated(error, x.ndim) from None
+    return out if out.flags.c_contiguous else out.copy("C")
+
+
+def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
+    """Return where `take` finds its elements: positions in the flattened array of `shape`, in the result's shape."""
+    dims: list[int] = []
+    arrays: list[Array] = []
+    at = 0
+    for index in indices:
+        if index is None:
+            at += 1
+        elif index.dtype.kind == "b":
+            found = index.nonzero() if index.ndim else (np.zeros(int(index), _INT64, like=like),)
+            dims += range(at, at + index.ndim)
+            arrays += found
+            at += index.ndim
+        else:
+            dims.append(at)
+            arrays.append(index)
+            at += 1
+    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    picked: Any = 0
+    for d, index in zip(dims, arrays, strict=True):
+        picked = picked + np.where(index < 0, index + shape[d], index).astype(_INT64, copy=False) * strides[d]
+    together = dims == list(range(dims[0], dims[0] + len(dims)))
+    first = dims[0] if together else 0  # where NumPy puts the dimensions of the index arrays
+    rest = [d for d in range(len(shape)) if d not in dims]
+    before = len([d for d in rest if d < first])
+    total = picked.reshape((1,) * before + picked.shape + (1,) * (len(rest) - before))
+    for k, d in enumerate(rest):
+        steps = np.arange(0, shape[d] * strides[d], strides[d] or 1, like=like)[: shape[d]]
+        total = total + steps.reshape((-1,) + (1,) * (len(rest) - k - 1 + (picked.ndim if k < before else 0)))
+    return total
+
+
+def _distinct(indices: Indices) -> bool:
+    """Return whether no place can be named twice: one mask alone."""
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype.kind == "b"
+
+
+def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
+    """Write `values` into `x` at `indices`, or add them there.
+
+    Raises:
+        RuntimeError: the values do not broadcast to what is indexed.
+    """
+    checked(x, indices)
+    key = key_of(indices)
+    try:
+        if not accumulate or _distinct(indices):
+            if accumulate:
+                x[key] += values
+            else:
+                x[key] = values
+            return
+        if not x.flags.c_contiguous:
+            np.add.at(x, key, values)
+            return
+        target = x[key]  # the shape, and NumPy's check of the indices
+        values = np.broadcast_to(values, target.shape)
+    except IndexError as error:
+        raise translated(error, x.ndim) from None
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(getattr(values, 'shape', ()))} cannot be broadcast to "
+            f"indexing result of shape {list(x[key].shape)}"
+        ) from None
+    add_at(x, positions(x.shape, indices, x), values)
+
+
+def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
+    """Return zeros of `shape` with the values added at `indices`: the gradient of `take`."""
+    out = np.zeros(shape, values.dtype, like=values)
+    if _distinct(indices):
+        out[key_of(indices)] = values
+        return out
+    single = _single(indices)
+    if single is not None:
+        dim, index = single
+        add_rows(out, dim, np.where(index < 0, index + shape[dim], index) if index.size and index.min() < 0 else index,
+                 values)  # fmt: skip
+    else:
+        add_at(out, positions(shape, indices, values), values)
+    return out
+
+
+# One dimension at a time ----------------------------------------------------------------------------------------------
+
+
+def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
+    """Add `rows`, whose dimensions at `dim` are those of `index` (none negative), to the rows of `out` it names."""
+    after = math.prod(out.shape[dim + 1 :])
+    length = out.shape[dim]
+    places = flat(index).astype(_INT64, copy=False) * after
+    if after > 1:
+        places = places[:, None] + np.arange(after, like=out)
+    before = math.prod(out.shape[:dim])
+    if before > 1:
+        blocks = np.arange(0, before * length * after, length * after, like=out)
+        places = blocks.reshape((-1,) + (1,) * places.ndim) + places
+    if not before * places.size:
+        return
+    if out.flags.c_contiguous:
+        add_at(out, places, rows)
+    else:
+        np.add.at(out, (_ALL,) * dim + (index,), rows)
+
+
+def check_kind(name: str, index: Array, words: str = "int32/int64 for index") -> None:
+    """Raise PyTorch's error unless the index is of int64 or int32."""
+    if index.dtype != _INT64 and index.dtype != np.int32:
+        raise RuntimeError(f"{name}(): Expected dtype {words}")
+
+
+def check_vector(name: str, index: Array) -> None:
+    """Raise PyTorch's error if an index has more than one dimension."""
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector")
+
+
+def check_bounds(index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = "", least: int = 0) -> None:
+    """Raise an error unless all indices are in [least, length)."""
+    if index.size and (index.min() < least or index.max() >= length):
+        bad = int(flat(index)[((index < least) | (index >= length)).reshape(-1)][0])
+        raise error(text or f"index {bad} is out of bounds for dimension {dim} with size {length}")
+
+
+def select_rows(x: Array, dim: int, index: Array) -> Array:
+    """Return the elements at `index` along `dim`."""
+    axis = axis_of(dim, x.ndim, "index_select")
+    check_vector("index_select", index)
+    check_kind("index_select", index, "int32 or int64 for index")
+    if not x.ndim:
+        if index.size != 1:
+            raise RuntimeError(
+                f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
+            )
+        check_bounds(index, 1, 0, IndexError, "index out of range in self")
+        return x.copy()
+    check_bounds(index, x.shape[axis], axis, IndexError, "index out of range in self")
+    return x.take(flat(index), axis=axis)
+
+
+def at_rows(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
+    """Return the key of the rows at `index` along `dim`."""
+    return (_ALL,) * dim + (flat(index),)
+
+
+# Gather and scatter -----------------------------------------------------------------------------------------------------
+
+
+def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -> int:
+    """Return the dimension from 0, having checked what gather and scatter ask of their index."""
+    axis = axis_of(dim, x.ndim, name)
+    check_kind(name, index)
+    if not index.size:
+        return axis
+    if max(index.ndim, 1) != max(x.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if src is None else
+                           "Index tensor must have the same number of dimensions as self tensor")  # fmt: skip
+    small = all(n <= m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if d != axis)
+    if src is not None and isinstance(src, np.ndarray):
+        if max(index.ndim, 1) != max(src.ndim, 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        if not small or any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension "
+                f"{axis} and to be no larger size than src {list(src.shape)}"
+            )
+    elif not small:
+        d = next(d for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis and n > m)
+        raise RuntimeError(
+            f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
+            f"{list(x.shape)} apart from dimension {axis}"
+        )
+    check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
+    return axis
+
+
+def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
+    """Return positions in the flattened array of `shape`: `index` along `dim`, each other dimension its own place."""
+    if len(shape) <= 1:
+        return index
+    total = index.astype(_INT64, copy=False) * math.prod(shape[dim + 1 :])
+    for d, length in enumerate(index.shape):
+        if d != dim and length > 1:
+            stride = math.prod(shape[d + 1 :])
+            steps = np.arange(0, length * stride, stride, like=index)
+            total = total + steps.reshape((-1,) + (1,) * (len(shape) - d - 1))
+    return total
+
+
+def gather(x: Array, dim: int, index: Array) -> Array:
+    """Return the elements of `x` at `index` along `dim`."""
+    axis = check_gather("gather", x, dim, index)
+    if not index.size:
+        return np.empty_like(x, shape=index.shape)
+    return flat(x).take(along(x.shape, axis, index))
+
+
+def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
+    """Write (`how` "put"), add, multiply … `src` into `x` at `index` along `dim`."""
+    axis = check_gather("scatter", x, dim, index, src)
+    if not index.size:
+        return
+    if isinstance(src, np.ndarray):
+        if src.dtype != x.dtype:
+            raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+        if src.shape != index.shape:
+            src = src[tuple([slice(n) for n in index.shape])]
+        src = flat(src)
+    places = flat(along(x.shape, axis, index))
+    if x.flags.c_contiguous:
+        _apply(flat(x), places, src, how)
+    else:
+        copy = x.copy("C")
+        _apply(flat(copy), places, src, how)
+        x[...] = copy
+
+
+_REDUCTIONS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def _apply(vector: Array, places: Array, values: Any, how: str) -> None:
+    if how == "put":
+        vector[places] = values
+    else:
+        _REDUCTIONS[how].at(vector, places, values)
+
+
+def scattered(x: Array, shape: tuple[int, ...], dim: int, index: Array, distinct: bool) -> Array:
+    """Return zeros of `shape` with `x` added at `index` along `dim`: the gradient of `gather`."""
+    out = np.zeros(shape, x.dtype, like=x)
+    if index.size:
+        places = along(shape, dim % (len(shape) or 1), index)
+        if distinct:
+            flat(out)[flat(places)] = flat(x)
+        else:
+            add_at(out, places, x)
+    return out
+
+
+# Masks --------------------------------------------------------------------------------------------------------------------
+
+
+def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
+    """Return both arrays in the shape that they broadcast to."""
+    if x.shape == mask.shape:
+        return x, mask
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
+
+
+# Sorting and searching ----------------------------------------------------------------------------------------------------
+
+
+def order(x: Array, axis: int, descending: bool) -> Array:
+    """Return the indices that sort along `axis`; ties keep their order, NaN counts as the largest."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
+    # Stable from the end: the last of the reversed ties is the first of them.
+    return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(_INT64, copy=False)
+
+
+def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+    """Return the sorted elements and their indices."""
+    axis = axis_of(dim, x.ndim, "sort")
+    if not x.ndim:
+        return x.copy(), np.zeros((), _INT64, like=x)
+    indices = order(x, axis, descending)
+    return np.take_along_axis(x, indices, axis), indices
+
+
+def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
+    """Return the k largest (or smallest) elements in order, and their indices."""
+    axis = axis_of(dim, x.ndim, "topk")
+    length = x.shape[axis] if x.ndim else 1
+    if not 0 <= k <= length:
+        raise RuntimeError("selected index k out of range")
+    if not x.ndim:
+        if k == 0:
+            return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
+        return x.copy(), np.zeros((), _INT64, like=x)
+    before = (_ALL,) * axis
+    if k * 8 < length and length > 64:  # few of many: partition first, and sort only those
+        if largest:
+            indices = np.argpartition(x, length - k, axis=axis)[(*before, slice(length - k, None))]
+        else:
+            indices = np.argpartition(x, k, axis=axis)[(*before, slice(k))]
+        indices = np.sort(indices, axis=axis)
+        part = np.take_along_axis(x, indices, axis)
+        indices = np.take_along_axis(indices, order(part, axis, largest), axis)
+    else:
+        indices = order(x, axis, largest)[(*before, slice(k))].copy()
+    return np.take_along_axis(x, indices, axis), indices
+
+
+def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
+    """Return where each value would be inserted into the (rows of the) sorted sequence."""
+    side = "right" if right else "left"
+    if sorted_sequence.ndim == 1:
+        return np.searchsorted(sorted_sequence, values, side=side)
+    out = np.empty_like(values, dtype=_INT64, order="C", subok=True)
+    rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
+    wanted = values.reshape(-1, values.shape[-1])
+    for row, each, place in zip(rows, wanted, out.reshape(-1, values.shape[-1]), strict=True):
+        place[...] = np.searchsorted(row, each, side=side)
+    return out
+
+
+def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
+    """Return the different elements (or parts along `dim`) in order, which one each element is, and how many of each."""
+    if dim is not None and x.ndim:
+        axis = axis_of(dim, x.ndim, "unique")
+        if x.size == 0:
+            if any(n == 0 for d, n in enumerate(x.shape) if d != axis):
+                raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+            none = np.zeros((0,), _INT64, like=x)
+            return x.copy(), none, none
+        values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)
+        return values, flat(inverse), counts
+    if dim is not None:
+        axis_of(dim, x.ndim, "unique")
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+    return values, inverse.reshape(x.shape), counts
+
+
+def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
+    """Return one of each run of equal elements (or parts along `dim`), the run of each, and the runs' lengths."""
+    axis = 0
+    rows = flat(x)
+    if dim is not None and x.ndim:
+        axis = axis_of(dim, x.ndim, "unique_consecutive")
+        rows = np.moveaxis(x, axis, 0)
+    count = rows.shape[0]
+    if not count:
+        none = np.zeros((0,), _INT64, like=x)
+        return rows.copy(), none.reshape(x.shape) if dim is None else none, none
+    starts = np.ones(count, np.bool_, like=x)
+    starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)
+    where = np.flatnonzero(starts)
+    inverse = np.cumsum(starts) - 1
+    counts = np.diff(where, append=count)
+    values = rows[where]
+    if dim is None or not x.ndim:
+        return values, inverse.reshape(x.shape), counts
+    return np.moveaxis(values, 0, axis), inverse, counts

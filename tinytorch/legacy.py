@@ -1,0 +1,80 @@
+"""PyTorch's older ways that programs still use: `FloatTensor`, `LongTensor`, …, `Variable` (floor 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, legacy_new
+
+__all__ = [
+    "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
+    "ShortTensor", "typename",
+]  # fmt: skip
+
+
+class _TypedTensor(type):
+    """The type of `FloatTensor` and its like: calls make tensors, `isinstance` looks at the dtype."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return legacy_new(Tensor, args, kwargs, cls.dtype)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _typed(dtype: dtypes.dtype) -> Any:
+    name = f"{dtype.tensor_name}Tensor"
+    doc = f"Tensors of {dtype}: `{name}(2, 3)` from sizes, `{name}([1, 2])` from data; a type for `isinstance`."
+    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": doc})
+
+
+BoolTensor = _typed(dtypes.bool)
+ByteTensor = _typed(dtypes.uint8)
+CharTensor = _typed(dtypes.int8)
+DoubleTensor = _typed(dtypes.float64)
+FloatTensor = _typed(dtypes.float32)
+HalfTensor = _typed(dtypes.float16)
+IntTensor = _typed(dtypes.int32)
+LongTensor = _typed(dtypes.int64)
+ShortTensor = _typed(dtypes.int16)
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """The old name of a tensor that can require grad: `Variable(x, requires_grad=True)` returns a Tensor on x's memory.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+        tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        """Return a leaf on the memory of `data`."""
+        made = Tensor() if data is None else data.detach()
+        return made.requires_grad_(requires_grad)
+
+
+def typename(obj: Any, /) -> str:
+    """Return the name of a tensor's type ("torch.FloatTensor"), or the qualified name of another object's class.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.typename(torch.ones(1))
+        'torch.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = kind.__module__
+    return kind.__name__ if module in ("builtins", "__builtin__") else f"{module}.{kind.__qualname__}"

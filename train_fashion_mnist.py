@@ -1,0 +1,213 @@
+"""Train PyTorch's quickstart model on FashionMNIST, save it, and let it name ten pictures.
+
+    python train_fashion_mnist.py
+    python train_fashion_mnist.py --epochs 10 --momentum 0.9
+    python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
+    python train_fashion_mnist.py --evaluate model.pth
+
+The data is downloaded (30 MB) to --data if it is not there. After each epoch a checkpoint is
+written beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+
+from tqdm import tqdm
+
+import tinytorch as torch
+from tinytorch import nn
+from tinytorch.utils.data import DataLoader
+
+
+class NeuralNetwork(nn.Module):
+    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.flatten = nn.Flatten()
+        self.linear_relu_stack = nn.Sequential(
+            nn.Linear(28 * 28, 512),
+            nn.ReLU(),
+            nn.Linear(512, 512),
+            nn.ReLU(),
+            nn.Linear(512, 10),
+        )
+
+    def forward(self, x):
+        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        x = self.flatten(x)  # (B, 1, 28, 28) -> (B, 784)
+        return self.linear_relu_stack(x)  # (B, 10)
+
+
+def train(dataloader, model, loss_fn, optimizer, device, no_progress):
+    """Show the model every picture once, and improve it after each batch."""
+    size = len(dataloader.dataset)
+    model.train()
+    seen = 0
+    # disable=None: no bar where the output is not a terminal.
+    with tqdm(dataloader, unit="batch", leave=False, disable=no_progress or None) as bar:
+        for batch, (X, y) in enumerate(bar):
+            X, y = X.to(device), y.to(device)
+
+            pred = model(X)
+            loss = loss_fn(pred, y)
+
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+            seen += len(X)
+            if batch % 10 == 0:
+                accuracy = (pred.argmax(1) == y).float().mean().item()
+                bar.set_postfix(loss=f"{loss.item():.4f}", accuracy=f"{accuracy:.1%}")
+            if batch % 100 == 0:
+                tqdm.write(f"loss: {loss.item():>7f}  [{seen:>5d}/{size:>5d}]")
+
+
+def test(dataloader, model, loss_fn, device):
+    """Print how many pictures the model has never learned from it names rightly."""
+    model.eval()
+    test_loss, correct = 0.0, 0.0
+    with torch.no_grad():
+        for X, y in dataloader:
+            X, y = X.to(device), y.to(device)
+            pred = model(X)
+            test_loss += loss_fn(pred, y).item()
+            correct += (pred.argmax(1) == y).float().sum().item()
+    accuracy, test_loss = correct / len(dataloader.dataset), test_loss / len(dataloader)
+    print(f"Test Error: \n Accuracy: {100 * accuracy:>0.1f}%, Avg loss: {test_loss:>8f} \n")
+
+
+def predict(data, model, device):
+    """Print what the model sees in the first ten pictures, beside what they are."""
+    model.eval()
+    X, y = next(iter(DataLoader(data, batch_size=10)))
+    with torch.no_grad():
+        pred = model(X.to(device)).argmax(1)
+    for guess, actual in zip(pred, y, strict=True):
+        print(f'Predicted: "{data.classes[guess]}", Actual: "{data.classes[actual]}"')
+
+
+def load_data(args, train):
+    """Return the pictures to learn from, or those to test with."""
+    if args.torchvision:
+        from torchvision.datasets import FashionMNIST
+        from torchvision.transforms import ToTensor
+    else:
+        from tinytorch.data import FashionMNIST
+        from tinytorch.data.transforms import ToTensor
+    return FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
+
+
+def resume(path, model, optimizer):
+    """Put the model and the optimizer back to where a checkpoint left them; return its epoch."""
+    checkpoint = torch.load(path)
+    if not (isinstance(checkpoint, dict) and {"epoch", "model", "optimizer"} <= checkpoint.keys()):
+        raise ValueError("this is no checkpoint; a saved model goes with --evaluate")
+    model.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    return checkpoint["epoch"]
+
+
+def parse(argv):
+    """Return the settings given on the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    option = parser.add_argument
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
+    option("--epochs", type=int, default=5, help="how often to show every picture (5)")
+    option("--batch-size", type=int, default=64, help="pictures per step (64)")
+    option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
+    option("--momentum", type=float, default=0.0, help="momentum (0)")
+    option("--seed", type=int, default=0, help="of the first weights (0)")
+    option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    option("--save", default="model.pth", metavar="FILE", help="where the model goes (model.pth)")
+    option("--resume", metavar="FILE", help="go on from this checkpoint, up to --epochs")
+    option("--evaluate", metavar="FILE", help="do not train: test this saved model")
+    option("--torchvision", action="store_true", help="read the data through torchvision")
+    option("--no-progress", action="store_true", help="no progress bar")
+    return parser.parse_args(argv)
+
+
+@contextlib.contextmanager
+def or_exit(doing):
+    """Turn an error in what the user gave into one plain message and exit status 2."""
+    try:
+        yield
+    except Exception as error:
+        print(f"train_fashion_mnist.py: {doing}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(argv=None):
+    """Do what the command line asks for."""
+    args = parse(argv)
+    checkpoint_file = os.path.splitext(args.save)[0] + ".checkpoint.pth"
+
+    with or_exit(f"cannot use --device {args.device}"):
+        device = torch.device(args.device)
+        torch.manual_seed(args.seed)
+        model = NeuralNetwork().to(device)
+    with or_exit(f"cannot read the data in {args.data!r}"):
+        test_data = load_data(args, train=False)
+        training_data = None if args.evaluate else load_data(args, train=True)
+    with or_exit("cannot use these settings"):
+        test_dataloader = DataLoader(test_data, batch_size=args.batch_size)
+        optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=args.momentum)
+        if args.epochs < 0:
+            raise ValueError(f"--epochs should not be negative, but got {args.epochs}")
+    loss_fn = nn.CrossEntropyLoss()
+
+    print(f"Using {device} device")
+    print(model)
+
+    if args.evaluate:
+        with or_exit(f"cannot load the model {args.evaluate!r}"):
+            model.load_state_dict(torch.load(args.evaluate))
+        test(test_dataloader, model, loss_fn, device)
+        predict(test_data, model, device)
+        return
+
+    with or_exit(f"cannot save to {args.save!r}"):
+        os.stat(os.path.dirname(args.save) or ".")  # better now than after the training
+    first_epoch = 0
+    if args.resume:
+        with or_exit(f"cannot resume from {args.resume!r}"):
+            first_epoch = resume(args.resume, model, optimizer)
+        print(f"Resuming after epoch {first_epoch}")
+
+    train_dataloader = DataLoader(training_data, batch_size=args.batch_size)
+    for epoch in range(first_epoch, args.epochs):
+        print(f"Epoch {epoch + 1}\n-------------------------------")
+        train(train_dataloader, model, loss_fn, optimizer, device, args.no_progress)
+        test(test_dataloader, model, loss_fn, device)
+        state = {
+            "epoch": epoch + 1,
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+        }
+        with or_exit(f"cannot save to {checkpoint_file!r}"):
+            torch.save(state, checkpoint_file)
+    print("Done!")
+
+    with or_exit(f"cannot save to {args.save!r}"):
+        torch.save(model.state_dict(), args.save)
+    print(f"Saved model state to {args.save}")
+
+    model = NeuralNetwork().to(device)
+    model.load_state_dict(torch.load(args.save))
+    predict(test_data, model, device)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        print(
+            "\nInterrupted. What was saved stays; --resume goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
+        sys.exit(130)
