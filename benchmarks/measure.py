@@ -78,11 +78,17 @@ def run(arguments: Sequence[str], cwd: str) -> Process:
     Raises:
         RuntimeError: it ended with an error, which the message holds.
     """
+    # As on a user's machine: modules are compiled once, then read from __pycache__.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     # A file for its output, not a pipe: nobody reads a pipe while `wait4` waits.
     with open(os.path.join(cwd, "output.txt"), "w+") as output:
         start = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=cwd, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, *arguments],
+            cwd=cwd,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         _, status, usage = os.wait4(process.pid, 0)
         taken = time.perf_counter() - start

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tinytorch._tensor import wrap
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
 from tinytorch.autograd.op import OpNode
@@ -30,7 +31,7 @@ def converted(value: Any, library: Any, change: Any = None, requires_grad: bool 
     if isinstance(value, np.ndarray):
         array = value if change is None else change(value)
         if library is tinytorch:
-            tensor = tinytorch.from_numpy(array.copy("K") if array.base is None else array)
+            tensor = wrap(array) if isinstance(array, Standin) else tinytorch.from_numpy(array.copy("K") if array.base is None else array)
         else:
             tensor = torch.from_numpy(array.copy("K") if array.base is None else array)
         if requires_grad and array.dtype.kind == "f":
@@ -224,6 +225,8 @@ def bare(value: Any) -> Any:
 
 
 def dressed(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = np.asarray(value)  # such a device has no scalars, only 0-d arrays
     if isinstance(value, np.ndarray):
         return value.view(Standin)
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -284,3 +287,15 @@ def test_every_op_of_the_table_is_reached_by_a_sample(monkeypatch: pytest.Monkey
     differentiable = {op.name for op in registered() if op.wants}
     missing = sorted(differentiable - seen)
     assert not missing, f"no sample reaches these ops: {missing}"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # they come from the stand-in, not from the package
+@parametrize("sample", SAMPLES, ids=str)
+def test_kernels_accept_arrays_of_another_device(sample: Sample) -> None:
+    args = [converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for arg in sample.args]
+    kwargs = {
+        key: converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for key, arg in sample.kwargs.items()
+    }
+    result = function(tinytorch, sample.name)(*args, **kwargs)
+    for each in tensors_in(result, tinytorch):
+        assert isinstance(each._array, Standin), "the result came back on the CPU"

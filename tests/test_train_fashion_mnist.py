@@ -186,7 +186,7 @@ def test_what_is_printed(train):
 
 
 def test_it_learns(train):
-    output = train("--epochs", 8, "--lr", 0.1, "--momentum", 0.5)
+    output = train("--epochs", 12, "--lr", 0.03)
     (first, *_, last) = evaluations(output)
     assert last[0] > 95 > first[0]
 
@@ -315,8 +315,10 @@ def test_interrupted(data, tmp_path):
     before = (tmp_path / "model.pth").read_bytes()
 
     import pty
+    import termios
 
     terminal, its_end = pty.openpty()  # standard error is a terminal, or there would be no bar
+    termios.tcsetwinsize(its_end, (24, 80))
     process = start(tmp_path, "--data", data, "--epochs", "100000", stderr=its_end)
     os.close(its_end)
     try:

@@ -52,12 +52,11 @@ from tinytorch.nn.functional import (
     cosine_similarity,
     dropout,
     layer_norm,
-    log_softmax,
     pairwise_distance,
-    prelu,
     selu,
-    softmax,
+    threshold,
 )
+from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch.ops import random
 # isort: on
 

@@ -31,12 +31,14 @@ class device:
 
     def __init__(self, type: str | device | int, index: int | None = None) -> None:
         if isinstance(type, device):
-            type, index = type.type, type.index if index is None else index
-        if isinstance(type, int):
-            type, index = "cuda", type
-        if not isinstance(type, str):
+            name, index = type.type, type.index if index is None else index
+        elif isinstance(type, int):
+            name, index = "cuda", type
+        elif isinstance(type, str):
+            name = type
+        else:
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
-        kind, colon, number = type.partition(":")
+        kind, colon, number = name.partition(":")
         if kind not in _KINDS:
             raise RuntimeError(
                 f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}"

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import in_place
-from tinytorch.ops import create, linalg, nn, pointwise, random, reduce, shape
+from tinytorch.ops import create, index, linalg, nn, pointwise, random, reduce, shape
 
 # module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
 METHODS: dict[Any, str] = {
@@ -37,6 +37,12 @@ METHODS: dict[Any, str] = {
         stride swapaxes swapdims t tensor_split tile to transpose tril triu type_as unbind unflatten unfold unsqueeze
         view view_as vsplit
     """,
+    index: """
+        argsort argwhere bincount copy_ fill_ fill_diagonal_ gather index_add index_add_ index_copy index_copy_
+        index_fill index_fill_ index_put index_put_ index_select masked_fill masked_fill_ masked_scatter
+        masked_scatter_ masked_select msort nonzero put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
+        scatter_reduce_ sort take take_along_dim topk unique unique_consecutive zero_
+    """,
     linalg: """
         addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot
     """,
@@ -56,7 +62,7 @@ IN_PLACE: dict[Any, str] = {
         cumprod cumsum
     """,
     linalg: """
-        addbmm addmm addmv baddbmm
+        addbmm addmm addmv addr baddbmm
     """,
 }
 
@@ -211,6 +217,10 @@ OPERATORS: dict[str, Any] = {
     "__le__": _comparison(pointwise.le),
     "__gt__": _comparison(pointwise.gt),
     "__ge__": _comparison(pointwise.ge),
+    "__delitem__": index.delitem,
+    "__getitem__": index.getitem,
+    "__setitem__": index.setitem,
+    "where": index.where_method,
     "backward": _backward,
     "add_": add_,
     "sub_": sub_,

@@ -47,6 +47,12 @@ PROGRAMS = {
     "linear, integers": lambda t, f: f.linear(
         ones(t, 3, 4).long(), ones(t, 5, 4).long(), ones(t, 5).long()
     ),
+    "linear, short integers": lambda t, f: f.linear(
+        t.tensor([[300, 7], [300, 301]], dtype=t.int16), t.tensor([[300, 1]], dtype=t.int16)
+    ),
+    "linear, bias of 2-D for a vector": lambda t, f: f.linear(
+        normal(t, 4), normal(t, 5, 4), normal(t, 1, 5)
+    ),
     "linear, truth values": lambda t, f: f.linear(ones(t, 3, 4).bool(), ones(t, 5, 4).bool()),
     "bilinear, sizes": lambda t, f: f.bilinear(ones(t, 3, 2), ones(t, 3, 4), ones(t, 5, 3, 4)),
     "softmax of integers": lambda t, f: f.softmax(t.tensor([1, 2]), 0),
@@ -666,7 +672,7 @@ def test_infinities_and_nan() -> None:
             [0.0, -0.0, inf, -inf, nan, 1e30, -1e30, 3.0, -3.0, 0.5, -0.5, 6.0, 20.0, 20.5]
         )
         names = (
-            "relu relu6 hardtanh hardsigmoid hardswish leaky_relu elu selu celu silu mish gelu "
+            "relu6 hardtanh hardsigmoid hardswish leaky_relu elu selu celu silu mish "
             "logsigmoid softplus "
             "softsign hardshrink softshrink"
         )

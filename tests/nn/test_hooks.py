@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -295,6 +297,12 @@ def node_hooks_on_several_nodes(torch: Any) -> Any:
     return len(seen)
 
 
+def node_hooks_without_recording(torch: Any) -> Any:
+    m, seen = torch.nn.ReLU(), []
+    m.register_backward_hook(log(seen, "hook"))
+    return [m(torch.ones(2)), seen]
+
+
 def both_kinds(torch: Any, first: str, then: str) -> Any:
     m = scale(torch)
     getattr(m, first)(lambda *args: None)
@@ -481,6 +489,7 @@ PROGRAMS = {
     "twice": twice,
     "nested": nested,
     "node hooks": node_hooks,
+    "node hooks without recording": node_hooks_without_recording,
     "regular, then full": lambda t: both_kinds(
         t, "register_backward_hook", "register_full_backward_hook"
     ),
@@ -563,6 +572,23 @@ def test_the_hook_of_a_dead_module_says_so() -> None:
     del layer
     with pytest.raises(RuntimeError, match="hook of a dead Module"):
         hook()
+
+
+def test_the_graph_of_a_hooked_call_dies_without_the_collector() -> None:
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda *args: None)
+    x = leaf(tinytorch)
+    gc.disable()
+    try:
+        for backward in (True, False):
+            y = layer(x)
+            gone = weakref.ref(y.grad_fn)
+            if backward:
+                y.sum().backward()
+            del y
+            assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_copied_module_has_hooks_of_its_own() -> None:

@@ -390,7 +390,33 @@ MORE_LOSSES = {
     "PairwiseDistance": on(lambda t: t.nn.PairwiseDistance(p=3, keepdim=True), numbers),
 }
 
+
+def trained(torch: Any) -> Any:
+    """Return the losses of a model with everything random in it: initialisation, data, dropout."""
+    torch.manual_seed(0)
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Embedding(7, 8), nn.Flatten(), nn.Linear(24, 16), nn.LayerNorm(16), nn.GELU(),
+        nn.Dropout(0.3), nn.Linear(16, 4),
+    )  # fmt: skip
+    x, y = torch.randint(7, (20, 3)), torch.randint(4, (20,))
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    losses = []
+    for _ in range(20):
+        model.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.5 * p.grad
+        losses.append(loss.item())
+    model.eval()
+    return [losses, losses[-1] < losses[0] / 2, model(x)[0]]
+
+
 PROGRAMS = {
+    "training": trained,
     **LINEAR,
     **{name: layer(make) for name, make in ACTIVATIONS.items()},
     **{f"{name} in place": in_place(name) for name in IN_PLACE},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib.util
 import pickle
 import weakref
 from collections import OrderedDict
@@ -455,7 +456,17 @@ def state_of_old_name(torch: Any) -> Any:
     return m.load_state_dict(m.state_dict())
 
 
+def uncopiable(torch: Any) -> Any:
+    m = module(torch)
+    m.register_buffer("b", torch.zeros(1).expand(3))  # three elements in the memory of one
+    try:
+        m.load_state_dict({"b": torch.arange(3.0)})
+    except RuntimeError as error:
+        return str(error).partition("exception occurred")[0]
+
+
 STATE = {
+    "uncopiable": uncopiable,
     "state_dict": lambda t: net(t).state_dict(),
     "prefix": lambda t: list(net(t).state_dict(prefix="model.")),
     "destination": lambda t: list(net(t).state_dict(destination={"first": 1})),
@@ -622,6 +633,20 @@ def test_cuda_says_that_there_is_none() -> None:
         RuntimeError, match=r"Expected one of cpu.*device type at start of device string: float"
     ):
         nn.Linear(1, 1).to("float")
+
+
+def test_bfloat16_needs_its_extra() -> None:
+    layer = nn.Linear(1, 1)
+    if importlib.util.find_spec("ml_dtypes") is None:
+        with pytest.raises(ImportError, match="bf16"):
+            layer.bfloat16()
+    else:
+        assert layer.bfloat16().weight.dtype is tinytorch.bfloat16
+
+
+def test_sharing_memory_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match=r"share_memory.*state_dict\(\)"):
+        nn.ReLU().share_memory()
 
 
 def test_compile_changes_nothing() -> None:

@@ -313,6 +313,20 @@ def test_unbiased_and_correction_contradict() -> None:
         ones(2).var(0, True, correction=1)
 
 
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_no_dimensions_are_all(name: str) -> None:
+    # No sample: PyTorch's gradient for dim=() is infinite.
+    gradients = []
+    for dim in ((), None):
+        x = tinytorch.from_numpy(np.random.default_rng(0).random((2, 3))).requires_grad_()
+        result = getattr(x, name)(dim=dim)
+        assert result.shape == ()
+        result.backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_array_equal(*gradients)
+    assert np.isfinite(gradients[0]).all()
+
+
 def test_the_gradient_of_std_at_zero_is_zero() -> None:
     x = ones(3).requires_grad_()
     x.std().backward()
@@ -383,13 +397,17 @@ def test_indices_take_no_part_in_the_graph() -> None:
 def test_names_of_the_nodes() -> None:
     x = ones(2, 3).requires_grad_()
     for name, result in {
-        "Sum": x.sum(), "Mean": x.mean(0), "Amax": x.amax(), "Max": x.max(1)[0], "Var": x.var(),
-        "Std": x.std(0),
-        "LinalgVectorNorm": x.norm(), "Logsumexp": x.logsumexp(0), "Cumsum": x.cumsum(0),
-        "Prod": x.prod(0),
+        "Sum": x.sum(), "Mean": x.mean(), "Amax": x.amax(), "Max": x.max(1)[0], "Var": x.var(),
+        "Std": x.std(0), "LinalgVectorNorm": x.norm(), "Logsumexp": x.logsumexp(0),
+        "Cumsum": x.cumsum(0), "Prod": x.prod(), "Median": x.median(),
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward0"
-    assert x.max().grad_fn.name() == "MaxBackward1"
+    for name, result in {
+        "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(),
+        "Median": x.median(0)[0],
+        "Prod": x.prod(0),
+    }.items():  # fmt: skip
+        assert result.grad_fn.name() == f"{name}Backward1"
 
 
 # Sum to a size -----------------------------------------------------------------------------------

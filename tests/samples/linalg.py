@@ -51,7 +51,7 @@ for scales in ({}, {"beta": 2}, {"alpha": -1.5}, {"beta": 0.5, "alpha": 3}, {"be
         Sample("addbmm", (normal(2, 4), stack, other), scales, in_place=True, atol=1e-10),
         Sample("baddbmm", (normal(5, 2, 4), stack, other), scales, in_place=True),
         Sample("baddbmm", (normal(4), stack, other), scales),
-        Sample("addr", (normal(3, 3), v, w), scales),
+        Sample("addr", (normal(3, 3), v, w), scales, in_place=True),
     ]
 SAMPLES += [
     Sample("addmm", (nan, a, b), {"beta": 0}, gradcheck=False),

@@ -215,6 +215,7 @@ CLASSES = [
             label_smoothing=0.3,
             reduction=reduction,
         ),
+        at("cross_entropy", normal(2, 4, 3, 2), labels(2, 3, 2, classes=4), reduction=reduction),
         at(
             "cross_entropy",
             normal(2, 4, 3),
@@ -313,8 +314,13 @@ ELEMENTS = (
             at(
                 "binary_cross_entropy_with_logits", normal(3, 4), uniform(3, 4), reduction=reduction
             ),
-            at("soft_margin_loss", normal(3, 4), np.where(booleans(3, 4), 1, -1), reduction=reduction),
-                at("poisson_nll_loss", normal(3, 4), uniform(3, 4, high=4.0), reduction=reduction),
+            at(
+                "soft_margin_loss",
+                normal(3, 4),
+                np.where(booleans(3, 4), 1, -1),
+                reduction=reduction,
+            ),
+            at("poisson_nll_loss", normal(3, 4), uniform(3, 4, high=4.0), reduction=reduction),
             at(
                 "poisson_nll_loss",
                 normal(3, 4),
@@ -422,12 +428,19 @@ ELEMENTS = (
     ]
     + [
         case
-    for reduction in ("sum", "none", "batchmean")
-    for case in (
-        at("kl_div", normal(3, 4), probabilities(3, 4), reduction=reduction),
-        at("kl_div", normal(3, 4), np.log(probabilities(3, 4)), reduction=reduction, log_target=True),
-    )
-] + [
+        for reduction in ("sum", "none", "batchmean")
+        for case in (
+            at("kl_div", normal(3, 4), probabilities(3, 4), reduction=reduction),
+            at(
+                "kl_div",
+                normal(3, 4),
+                np.log(probabilities(3, 4)),
+                reduction=reduction,
+                log_target=True,
+            ),
+        )
+    ]
+    + [
         at("kl_div", normal(), uniform(), reduction="batchmean"),
     ]
 )

@@ -187,7 +187,7 @@ def walk(
     """
     start = Start(tuple([root._edge or leaf_edge(root) for root in roots]), gradients)
     wanted: dict[Node, list[Edge]] = {}
-    needed = None
+    needed: set[Node] | None = None
     if targets is not None:
         for edge in targets:
             wanted.setdefault(edge[0], []).append(edge)
@@ -207,7 +207,7 @@ def walk(
             is_end = order > 0  # an AccumulateGrad
             if is_end or node.hooks is not None:
                 g = node.run_hooks_before(g)
-            if wanted and node in wanted:
+            if needed is not None and node in wanted:
                 for edge in wanted[node]:
                     value = g if node.outputs == 1 else g[edge[1]]
                     if value is not None:

@@ -28,8 +28,13 @@ class FunctionCtx(Node):
     """
 
     __slots__ = (
-        "_dirty", "_function", "_materialize", "_non_differentiable", "_places", "_to_save", "needs_input_grad", "outputs",
+        "_dirty", "_materialize", "_non_differentiable", "_places", "_to_save", "needs_input_grad", "outputs",
     )  # fmt: skip
+
+    _function: Any  # the subclass of Function
+    _places: tuple[int, ...]  # which arguments are tensors
+    needs_input_grad: tuple[bool, ...]
+    outputs: int
 
     def __init__(self) -> None:
         self.hooks = None
@@ -217,7 +222,7 @@ class Function(metaclass=_FunctionMeta):
                 check_write(each, True)
         outputs: list[Any] = []
         differentiable: dict[int, int] = {}  # id of a result -> its output number
-        arrays = []
+        arrays: list[Any] = []
         for each in results:
             if not isinstance(each, Tensor):
                 outputs.append(each)

@@ -33,7 +33,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{made.name}_(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+            made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
         edges = made.edges_of([values[i] for i in made.inputs]) if local.state.grad else None
         check_write(x, edges is not None)

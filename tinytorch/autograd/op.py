@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -213,6 +213,7 @@ class Op:
         broadcasts: bool = False,
         floating: bool = False,
         result: Callable[..., Any] | None = None,
+        overload: tuple[str, str] | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.tails, self.positional = arguments, tails, positional
@@ -235,6 +236,10 @@ class Op:
             self.wants["joint"] = _parameter_names(joint)[2:]
         body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
         self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
+        self.overload: tuple[int, type[OpNode]] | None = None
+        if overload is not None:
+            argument, class_name = overload
+            self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
 
     # Calling ---------------------------------------------------------------------------------------------------------
 
@@ -285,14 +290,26 @@ class Op:
             if isinstance(value, Tensor):
                 arrays[i] = value._array
             elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
-                arrays[i] = [self._array_of(each, i, k) for k, each in enumerate(value)]
+                arrays[i] = [self._element(each, i, k) for k, each in enumerate(value)]
             elif value is not None:
                 arrays[i] = self.checked(value, i)
         return self.compute(arrays)
 
     def checked(self, value: Any, i: int) -> Any:
-        """Return a number given for a tensor as it is; PyTorch's error for anything else."""
-        return value if isinstance(value, _NUMBERS) else self._array_of(value, i)
+        """Return a number given for a tensor as it is; raise PyTorch's error for anything else."""
+        if not isinstance(value, _NUMBERS):
+            self.refuse(value, i)
+        return value
+
+    def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
+        """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
+        if k is not None:
+            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+        argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
+        raise TypeError(
+            f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
 
     def compute(self, arrays: list[Any]) -> Any:
         """Call the kernel with plain arrays."""
@@ -302,13 +319,10 @@ class Op:
             *arrays[: self.positional], **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
         )
 
-    def _array_of(self, value: Any, i: int, k: int | None = None) -> Any:
-        if isinstance(value, Tensor):
-            return value._array
-        where = f"argument '{_PUBLIC.get(self.arguments[i], self.arguments[i])}' (position {i + 1})"
-        if k is not None:
-            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
-        raise TypeError(f"{self.name}(): {where} must be Tensor, not {type(value).__name__}")
+    def _element(self, value: Any, i: int, k: int) -> Any:
+        if not isinstance(value, Tensor):
+            self.refuse(value, i, k)
+        return value._array
 
     # Recording -------------------------------------------------------------------------------------------------------
 
@@ -362,7 +376,8 @@ class Op:
                 tuple([edge is not None for edge in edges]),
                 tuple([isinstance(values[i], Tensor) for i in self.inputs]),
             )
-        node: OpNode = _new(self.node_class)
+        overload = self.overload
+        node: OpNode = _new(self.node_class if overload is None or values[overload[0]] is None else overload[1])
         node.edges = tuple(edges)
         node.plan = plan
         node.hooks = None
@@ -527,6 +542,7 @@ def op(
     view: bool = False,
     broadcasts: bool = False,
     result: Callable[..., Any] | None = None,
+    overload: tuple[str, str] | None = None,
     **formulas: Formula | None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
@@ -544,6 +560,7 @@ def op(
         view: the output shares the memory of the first argument.
         broadcasts: inputs broadcast, so gradients are summed to their shapes.
         result: makes the returned value of the outputs (a named tuple's class).
+        overload: (argument, class name): the name that PyTorch gives the node where that argument is not None.
         **formulas: per tensor argument the formula of its gradient, or None where it has none.
     """
 
@@ -552,7 +569,7 @@ def op(
         made = Op(
             kernel, formulas, arguments=arguments, tails=tails, positional=positional, name=kernel.__name__,
             node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
-            nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result,
+            nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
         )  # fmt: skip
         one = made.inputs == (0,) and many is None and outputs == 1 and not residuals and joint is None
         caller = _caller_of_one(made) if one else _caller(made)
@@ -655,17 +672,20 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
     """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
     kernel, tails, positional, node_class, view = made.kernel, made.tails, made.positional, made.node_class, made.view
     plan = made._plan((True,), (True,)) if made.wants else None
-    general = _caller(made)
-    wrapped = made.result
+    keyword_only = len(made.arguments) > positional
+    wrapped, overload = made.result, made.overload
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        tail = tails.get(len(args))
-        if kwargs or tail is None or not isinstance(args[0], Tensor):
-            return general(*args, **kwargs)
-        x = args[0]
-        values = args + tail if tail else args
+        tail = None if kwargs else tails.get(len(args))
+        values = made.bind(args, kwargs) if tail is None else args + tail
+        x = values[0]
+        if not isinstance(x, Tensor):
+            made.refuse(x, 0)
         try:
-            array = kernel(x._array, *values[1:positional])
+            if kwargs and keyword_only:
+                array = made.compute([x._array, *values[1:]])
+            else:
+                array = kernel(x._array, *values[1:positional])
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
         if type(array) is not np.ndarray:
@@ -681,7 +701,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
             if x._view is not None:
                 refresh(x)
             if x._requires_grad and array.dtype.kind == "f":
-                node = _new(node_class)
+                node: Any = _new(node_class if overload is None or values[overload[0]] is None else overload[1])
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
@@ -732,7 +752,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
 
     def call(x: Any) -> Any:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{made.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+            made.refuse(x, 0)
         array = x._array
         if floating and array.dtype.kind != "f":
             array = array.astype(dtypes.get_default_dtype().numpy)
@@ -751,7 +771,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
             if x._view is not None:
                 refresh(x)
             if x._requires_grad and plan is not None and array.dtype.kind == "f":
-                node = _new(node_class)
+                node: Any = _new(node_class)
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
@@ -760,7 +780,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
                 node.dtype = array.dtype
                 if saves_x:
                     if x._cell is None or saves_out:
-                        node.saved = made.record([node.edges[0]], (x,), (array,), out._cell).saved
+                        node.saved = [made.saved(source, (x,), (array,), out._cell) for source in plan.sources]
                     else:
                         node.saved = ((x, x._cell[0]),)
                 else:
@@ -838,7 +858,7 @@ def _binary(made: Op) -> Callable[..., Any]:
             out._edge = None
             out._requires_grad = False
             return out
-        node = _new(node_class)
+        node: Any = _new(node_class)
         node.edges = (ex, ey)
         node.plan = plan
         node.hooks = None

@@ -19,7 +19,8 @@ Array = Any
 
 def widened(x: Array) -> Array:
     """Return 16-bit floats as float32, in which PyTorch computes too; others unchanged."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    kind = x.dtype
+    return x.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else x
 
 
 # Selecting ----------------------------------------------------------------------------------------

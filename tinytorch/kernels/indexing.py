@@ -7,7 +7,6 @@ that may coincide goes through `add_at` with positions in the flattened array.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,8 +139,8 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
     return total
 
 
-def _distinct(indices: Indices) -> bool:
-    """Return whether no place can be named twice: one mask alone."""
+def is_mask(indices: Indices) -> bool:
+    """Return whether all there is is one mask, which cannot name a place twice."""
     given = [index for index in indices if index is not None]
     return len(given) == 1 and given[0].dtype.kind == "b"
 
@@ -155,7 +154,7 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     checked(x, indices)
     key = key_of(indices)
     try:
-        if not accumulate or _distinct(indices):
+        if not accumulate or is_mask(indices):
             if accumulate:
                 x[key] += values
             else:
@@ -179,7 +178,7 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
 def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
     """Return zeros of `shape` with the values added at `indices`: the gradient of `take`."""
     out = np.zeros(shape, values.dtype, like=values)
-    if _distinct(indices):
+    if is_mask(indices):
         out[key_of(indices)] = values
         return out
     single = _single(indices)
@@ -314,7 +313,7 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
     if isinstance(src, np.ndarray):
         if src.dtype != x.dtype:
             raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-        if src.shape != index.shape:
+        if src.ndim and src.shape != index.shape:
             src = src[tuple([slice(n) for n in index.shape])]
         src = flat(src)
     places = flat(along(x.shape, axis, index))

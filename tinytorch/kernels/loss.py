@@ -67,18 +67,20 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
     if not labels.size:
         return labels, None
     counts = None
-    if ignore_index >= 0 or np.minimum.reduce(labels) < 0:
+    lowest = np.minimum.reduce(labels)
+    if lowest < 0 or ignore_index >= 0:
         counts = labels != ignore_index
         if counts.all():
             counts = None
         else:
             labels = np.where(counts, labels, 0)
-    if np.minimum.reduce(labels) < 0 or np.maximum.reduce(labels) >= classes:
+            lowest = np.minimum.reduce(labels)
+    # (Where there is no class at all, what is ignored is still no error.)
+    if (lowest < 0 or np.maximum.reduce(labels) >= classes) and (
+        classes or counts is None or counts.any()
+    ):
         outside = labels[(labels < 0) | (labels >= classes)]
-        if (
-            classes or counts is None or counts.any()
-        ):  # with no class at all, what is ignored is not looked up
-            raise IndexError(f"Target {outside[0]} is out of bounds.")
+        raise IndexError(f"Target {outside[0]} is out of bounds.")
     return labels, counts
 
 
@@ -99,12 +101,10 @@ def _total(
     if reduction == "none":
         return losses.reshape(shape).astype(dtype, copy=False)
     total = np.add.reduce(losses)
-    if reduction == "mean":
-        total = (
-            total / (losses.size if weights is None else np.add.reduce(weights))
-            if losses.size
-            else total * np.nan
-        )
+    if reduction == "mean" and not losses.size:
+        total = total * np.nan
+    elif reduction == "mean":
+        total = total / (losses.size if weights is None else np.add.reduce(weights))
     return total.astype(dtype, copy=False)
 
 

@@ -92,11 +92,9 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
 
     NumPy adds pairwise only along contiguous axes; over the others it adds row after row, and
-    errors grow with the
-    number of rows. It is also slow where the axis in its innermost loop is short. So: contiguous
-    rows are summed
-    by BLAS (as a product with ones, several times faster), and columns in blocks whose sums are
-    added in turn.
+    errors grow with the number of rows. It is also slow where the axis in its innermost loop is
+    short. So: contiguous rows are summed by BLAS (as a product with ones, several times faster),
+    and columns in blocks whose sums are added in turn.
     """
     if x.size <= _SMALL or x.dtype.kind != "f":
         return _add(x, axis=axes, keepdims=keepdims)
@@ -123,22 +121,20 @@ def _dense(x: Any) -> bool:
 
 def _total(x: Any, reduced: list[bool]) -> Any:
     """Return the sum over the axes flagged in `reduced`; the array's axes are in memory order."""
-    ndim = x.ndim
-    while True in reduced:
+    while True in reduced:  # run after run of neighbouring axes, the innermost first
         last = len(reduced) - 1 - reduced[::-1].index(True)
         first = last
         while first and reduced[first - 1]:
             first -= 1
         before, after = x.shape[:first], x.shape[last + 1 :]
-        shape = (math.prod(before), math.prod(x.shape[first : last + 1]), math.prod(after))
-        if not x.flags.c_contiguous and last == ndim - 1 and shape[1] > _SMALL:
-            rows = _add(x, axis=-1)  # long rows with gaps between them
-            x, reduced = rows, reduced[:-1]
-            ndim -= 1
+        length = math.prod(x.shape[first : last + 1])
+        if not after and length > _SMALL and not x.flags.c_contiguous:
+            x = _add(x, axis=-1)  # long rows with gaps between them: one axis, without a copy
+            reduced = reduced[:-1]
             continue
-        x = _middle(x.reshape(shape)).reshape(before + after)
+        x = _middle(x.reshape((math.prod(before), length, math.prod(after))))
+        x = x.reshape(before + after)
         reduced = reduced[:first] + reduced[last + 1 :]
-        ndim = len(reduced)
     return x
 
 
@@ -171,13 +167,20 @@ def divided(sums: Any, count: float) -> Any:
         return sums / max(count, 0)
 
 
+def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
+    """Return the mean over `axes`; NaN of nothing."""
+    if x.dtype.itemsize < 4:  # the sum may be beyond float16 where the mean is not
+        return mean(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+    count = x.size if axes is None else count_of(x.shape, axes)
+    return divided(total(x, axes, keepdims), count)
+
+
 def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: bool) -> Any:
     """Return the sum of squared distances from the mean over `axes`, divided by `degrees`."""
-    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
-    mean = total(wide, axes, keepdims=True) / max(count_of(x.shape, axes), 1)
-    distance = wide - mean
-    out = divided(total(np.square(distance), axes, keepdims), degrees)
-    return out.astype(x.dtype, copy=False)
+    if x.dtype.itemsize < 4:
+        return variance(x.astype(np.float32), axes, degrees, keepdims).astype(x.dtype)
+    distance = x - mean(x, axes, keepdims=True)
+    return divided(total(np.square(distance), axes, keepdims), degrees)
 
 
 def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:

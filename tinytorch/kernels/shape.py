@@ -141,15 +141,15 @@ def expand(x: Array, sizes: Sequence[int]) -> Array:
 
 def window(x: Array, dim: int, size: int, step: int) -> Array:
     """Return windows of `size` elements, `step` apart, along `dim`; the windows' elements are the last dimension."""
-    if not x.ndim:
-        x = x[None]
-    length = x.shape[dim]
+    length = x.shape[dim] if x.ndim else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
         raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
+    if not x.ndim:
+        return x[None][:size]
     if size == 0:
         count = length // step + 1
         return np.empty_like(x, shape=(*x.shape[:dim], count, *x.shape[dim + 1 :], 0))
@@ -159,12 +159,15 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
 
 def overlap_add(windows: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
     """Return zeros of `shape` with each element of the windows added where `window` took it from."""
-    out = np.zeros(shape or (1,), windows.dtype, like=windows)
+    out = np.zeros(shape, windows.dtype, like=windows)
+    if not shape:
+        out[...] = windows.sum()
+        return out
     count = windows.shape[dim]
     for k in range(size):
         part = (slice(None),) * dim + (slice(k, k + (count - 1) * step + 1, step),)
         out[part] += windows[..., k]
-    return out.reshape(shape)
+    return out
 
 
 def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
@@ -274,9 +277,9 @@ def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
 
 
 def flip(x: Array, axes: Sequence[int]) -> Array:
-    """Return a copy in reverse order along `axes` (from 0)."""
+    """Return a copy in reverse order along `axes` (from 0), the axes in the same order in memory."""
     backwards, straight = slice(None, None, -1), slice(None)
-    return x[tuple([backwards if i in axes else straight for i in range(x.ndim)])].copy("C")
+    return x[tuple([backwards if i in axes else straight for i in range(x.ndim)])].copy("K")
 
 
 def storage(x: Array) -> Array:

@@ -457,7 +457,8 @@ def gumbel_softmax(
     axis = nn._axis(dim, logits.ndim)
     chosen = np.zeros_like(soft._array)
     np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
-    return wrap(chosen) - soft.detach() + soft
+    out: Tensor = wrap(chosen) - soft.detach() + soft
+    return out
 
 
 # Linear -------------------------------------------------------------------------------------------
@@ -601,7 +602,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(labels.max()) + 1
     elif labels.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64))
+    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64))
+    return vectors
 
 
 # Dropout ------------------------------------------------------------------------------------------
@@ -1395,19 +1397,21 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = wrap(np.full_like(input._array, var))
+        variance = wrap(np.full_like(input._array, var))
     elif (var._array < 0).any():
         raise ValueError("var has negative entry/entries")
-    if var.shape != input.shape:
-        if input.shape[:-1] == var.shape:
-            var = var.unsqueeze(-1)
-        elif not (input.shape[:-1] == var.shape[:-1] and var.ndim and var.shape[-1] == 1):
+    else:
+        variance = var
+    if variance.shape != input.shape:
+        if input.shape[:-1] == variance.shape:
+            variance = variance.unsqueeze(-1)
+        elif variance.shape != (*input.shape[:-1], 1):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     # The bound counts for the value only: gradients pass, as in PyTorch.
-    var = var + (var.clamp(min=eps) - var).detach()
-    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
+    variance = variance + (variance.clamp(min=eps) - variance).detach()
+    losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
     return _reduced(losses, reduction)

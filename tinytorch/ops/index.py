@@ -1,81 +1,1718 @@
-"""TEMPORARY stand-in so that the rest can run while the real ops/index.py is being written: overwrite it."""
+"""Reading and writing by index: `x[...]`, gather and scatter, masks, sorting, searching (floor 3).
+
+Basic indexing (ints, slices, None, ...) gives views, one op for all its steps; indexing by tensors gives copies.
+Ops that write into a copy of their first argument are declared by `writing`, which makes their in-place form too.
+"""
+
+from __future__ import annotations
+
 import builtins
+import operator
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
+
 import numpy as np
+
+from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op
-from tinytorch.autograd.inplace import in_place, written
-from tinytorch.ops.shape import view_op
-__all__ = ["gather","index_select","masked_fill","scatter","scatter_add","where","nonzero","masked_select","take_along_dim", "argsort", "sort", "topk"]
-@op(x=lambda g, key, shape: _get_basic(g, key))
-def _embed_basic(x, key, shape):
-    out=np.zeros_like(x, shape=shape); out[key]=x; return out
-@op(name="Select", view=True, x=lambda g, key, x_shape: _embed_basic(g, key, x_shape))
-def _get_basic(x, key): return x[key]
-@op(x=lambda g, key: _get_adv(g, key))
-def _embed_adv(x, key, shape):
-    out=np.zeros_like(x, shape=shape); np.add.at(out, key, x); return out
-@op(name="Index", x=lambda g, key, x_shape: _embed_adv(g, key, x_shape))
-def _get_adv(x, key): return x[key]
-def _key(key):
-    adv=False; out=[]
-    for k in (key if isinstance(key, tuple) else (key,)):
-        if isinstance(k, Tensor):
-            if k._array.ndim==0 and k._array.dtype.kind in "iu": k=int(k._array)
-            else: k=k._array; adv=True
-        elif isinstance(k,(list,np.ndarray)): k=np.asarray(k); adv=True
-        elif isinstance(k,slice): k=slice(*[None if v is None else int(v) for v in (k.start,k.stop,k.step)])
-        out.append(k)
-    return tuple(out), adv
-def getitem(x, key):
-    k, adv=_key(key)
-    if not adv and Ellipsis not in k: k=k+(Ellipsis,)
-    try: return _get_adv(x,k) if adv else _get_basic(x,k)
-    except IndexError as e: raise IndexError(str(e)) from None
-@op(x=lambda g: wrap(np.zeros_like(g._array)), y=lambda g: g, broadcasts=True)
-def copy(x, y, non_blocking=False): return np.broadcast_to(y, x.shape).astype(x.dtype)
-copy_=in_place(copy,"copy_")
-@op(name="Fill", x=lambda g: wrap(np.zeros_like(g._array)))
-def fill(x, value): return np.full_like(x, value._array.item() if isinstance(value, Tensor) else value)
-fill_=in_place(fill,"fill_")
-def zero_(x): return fill_(x,0)
-@op(x=lambda g,key: _put(g,key,0), v=lambda g,key: _get_adv(g,key), broadcasts=True)
-def _put(x,key,v):
-    x=x.copy(); x[key]=v; return x
-_put_=in_place(_put)
-def setitem(x,key,value):
-    k,adv=_key(key)
-    if adv: _put_(x,k,value)
+from tinytorch.autograd.inplace import written
+from tinytorch.autograd.mode import local
+from tinytorch.autograd.op import op, translated
+from tinytorch.autograd.view import check_write
+from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops.create import fits
+from tinytorch.ops.shape import (
+    aliased,
+    axis_is_dim,
+    check_tensor,
+    embed,
+    expand,
+    inserted,
+    part,
+    reshape,
+    selected,
+)
+
+__all__ = [
+    "argsort", "argwhere", "bincount", "bucketize", "gather", "index_add", "index_copy", "index_fill", "index_put",
+    "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero", "put", "scatter",
+    "scatter_add", "scatter_reduce", "searchsorted", "sort", "take", "take_along_dim", "topk", "unique",
+    "unique_consecutive", "unravel_index", "where",
+]  # fmt: skip
+
+_ALL = slice(None)
+_INT64 = np.dtype(np.int64)
+_NUMBERS = (int, float, np.number, np.bool_)
+
+
+def _zeros(g: Tensor) -> Tensor:
+    """Return the gradient of what was written over."""
+    made: Tensor = wrap(np.zeros(g._array.shape, g._array.dtype, like=g._array))
+    return made
+
+
+# Ops that write ------------------------------------------------------------------------------------------------------
+
+
+def writing(
+    *, names: tuple[str, ...], prepare: Callable[..., Any] | None = None, broadcasts: bool = False, **formulas: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op from a function that writes into its first argument, and the op's in-place form.
+
+    Args:
+        names: PyTorch's names of the nodes; with two, the second is the overload with a tensor for the last argument.
+        prepare: makes what a call out of place writes into, by default a copy of the first argument.
+        broadcasts: see `op`.
+        **formulas: see `op`; none may name the first argument, which is written over.
+
+    Returns:
+        For each name a pair: the op, and its in-place form. One pair itself where there is one name.
+    """
+
+    def declare(write: Callable[..., Any]) -> Any:
+        pairs = []
+        for name in names:
+            caller = op(name=name, broadcasts=broadcasts, **formulas)(write)
+            caller.op.node_class.__name__ = name
+            caller.op.kernel = _out_of_place(write, prepare)
+            pairs.append((caller, _in_place(caller, write)))
+        return pairs if len(pairs) > 1 else pairs[0]
+
+    return declare
+
+
+def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:
+    def kernel(x: Any, *args: Any) -> Any:
+        out = x.copy("C") if prepare is None else prepare(x, *args)
+        write(out, *args)
+        return out
+
+    return kernel
+
+
+def _in_place(caller: Any, write: Callable[..., Any]) -> Any:
+    made = caller.op
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        check_tensor(x, f"{made.name.strip('_')}_")
+        values = made.bind((x, *args), kwargs)
+        edges = None
+        if local.state.grad and x._array.dtype.kind == "f":
+            edges = made.edges_of([values[i] for i in made.inputs])
+        check_write(x, edges is not None)
+        target = x._array
+        arrays = list(values)
+        for i in made.inputs:
+            value = values[i]
+            if isinstance(value, Tensor):
+                array = value._array
+                # What is read while this memory is written must not change under way.
+                arrays[i] = array.copy() if i and np.may_share_memory(array, target) else array
+            elif not isinstance(value, _NUMBERS):
+                made.refuse(value, i)
+        try:
+            write(*arrays)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        x._bump()
+        if edges is not None:
+            node = made.record(edges, values, (target,), x._cell, written_to=x)
+            if node is not None:
+                written(x, (node, 0))
+        return x
+
+    call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
+    call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    return call
+
+
+def _fitting(value: Any, x: Any) -> Any:
+    """Return what is to be written into `x`: a number that fits its dtype, or an array."""
+    if isinstance(value, np.ndarray) or x.dtype.kind == "f":
+        return value
+    return fits(value, dtypes.from_numpy_dtype(x.dtype))
+
+
+def _scalar(name: str, value: Any) -> Any:
+    """Raise PyTorch's error unless `value` is a number or a tensor without dimensions."""
+    if isinstance(value, Tensor):
+        ndim = value._array.ndim
+        if ndim:
+            raise RuntimeError(
+                f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {ndim} dimension(s)."
+            )
+    elif not isinstance(value, _NUMBERS):
+        raise TypeError(f"{name}_(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
+    return value
+
+
+@writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True)
+def _copy(x: Any, y: Any) -> None:
+    try:
+        x[...] = y
+    except ValueError:
+        np.broadcast_to(y, x.shape)  # raises for shapes
+        raise
+
+
+_copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
+
+
+@writing(names=("FillBackward2", "FillBackward3"), x=_zeros, value=lambda g: g.sum())
+def _fill(x: Any, value: Any) -> None:
+    x[...] = _fitting(value, x)
+
+
+@writing(names=("ZeroBackward0",), x=_zeros)
+def _zero(x: Any) -> None:
+    x[...] = 0
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of `src`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
+        tensor([[1., 2.],
+                [1., 2.]])
+    """
+    if isinstance(src, Tensor) and not _fits_into(src._array.shape, self._array.shape):
+        shape, given = self._array.shape, src._array.shape
+        if len(given) > len(shape):
+            raise RuntimeError(
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(given)}"
+            )
+        back = next(k for k in range(1, len(given) + 1) if given[-k] not in (1, shape[-k]))
+        raise RuntimeError(
+            f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
+            f"non-singleton dimension {len(shape) - back}"
+        )
+    return _copy[1](self, src if isinstance(src, Tensor) else wrap(np.asarray(src)))  # type: ignore[no-any-return]
+
+
+def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether an array of the shape `given` broadcasts to `shape`."""
+    return given == shape or (
+        len(given) <= len(shape)
+        and all(have in (1, want) for have, want in zip(given[::-1], shape[::-1], strict=False))
+    )
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write a number, or what a tensor without dimensions holds, everywhere, and return the tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2).fill_(7)
+        tensor([7., 7.])
+    """
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+            )
+        return _fill[1][1](self, value)  # type: ignore[no-any-return]
+    return _fill[0][1](self, value)  # type: ignore[no-any-return]
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros everywhere, and return the tensor."""
+    return _zero[1](self)  # type: ignore[no-any-return]
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal).
+
+    Raises:
+        RuntimeError: there are fewer than two dimensions.
+    """
+    shape = self._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if wrap and len(shape) == 2 and shape[0] > shape[1]:
+        places = np.arange(0, shape[0] * shape[1], shape[1] + 1)
     else:
-        v=_get_basic(x,k if Ellipsis in k else k+(Ellipsis,))
-        copy_(v,value) if isinstance(value,Tensor) else fill_(v,value)
-@op(x=lambda g, mask: masked_fill(g, mask, 0), mask=None, value=lambda g, mask: masked_fill(g, ~mask, 0), broadcasts=True)
-def masked_fill(x, mask, value): return np.where(mask, value, x).astype(x.dtype)
-@op(condition=None, x=lambda g, condition: masked_fill(g, ~condition, 0), y=lambda g, condition: masked_fill(g, condition, 0), broadcasts=True)
-def where(condition, x, y): return np.where(condition, x, y)
-@op(x=lambda g, dim, index, x_shape: scatter_add(wrap(np.zeros_like(g._array, shape=x_shape)), dim, index, g), index=None)
-def gather(x, dim, index): return np.take_along_axis(x, index, dim)
-def _ix(x,dim,index):
-    ix=list(np.indices(index.shape)); ix[dim]=index; return tuple(ix)
-@op(x=lambda g, dim, index: scatter(g,dim,index,0.0), index=None, src=lambda g, dim, index: gather(g,dim,index))
-def scatter(x, dim, index, src):
-    x=x.copy(); np.put_along_axis(x,index,src,dim); return x
-@op(x=lambda g: g, index=None, src=lambda g, dim, index: gather(g,dim,index))
-def scatter_add(x, dim, index, src):
-    x=x.copy(); np.add.at(x,_ix(x,dim,index),src); return x
-def index_select(x, dim, index): return getitem(x,(slice(None),)*(dim % x.ndim)+(index,))
-def nonzero(x, as_tuple=False):
-    r=np.nonzero(x._array); return tuple(map(wrap,r)) if as_tuple else wrap(np.stack(r,-1))
-def masked_select(x, mask): return getitem(x, mask)
-def take_along_dim(x,i,dim): return gather(x,dim,i)
-def argsort(x, dim=-1, descending=False, stable=False): return wrap(np.argsort(-x._array if descending else x._array, axis=dim, kind="stable"))
-def sort(x, dim=-1, descending=False, stable=False):
-    i=argsort(x,dim,descending); return gather(x,dim if dim>=0 else dim+x.ndim,i), i
-def topk(x,k,dim=-1,largest=True,sorted=True):
-    v,i=sort(x,dim,largest); return v.narrow(dim,0,k), i.narrow(dim,0,k)
-METHODS_TMP = dict(__getitem__=getitem, __setitem__=setitem, copy_=copy_, fill_=fill_, zero_=zero_)
-for _n in __all__: METHODS_TMP[_n]=globals()[_n]
-METHODS_TMP["masked_fill_"]=in_place(masked_fill)
-for _n,_f in METHODS_TMP.items():
-    if _n!="where": setattr(Tensor,_n,_f)
-Tensor.where=lambda x,c,y: where(c,x,y)
+        places = np.arange(min(shape)) * builtins.sum(int(np.prod(shape[d + 1 :])) for d in range(len(shape)))
+    keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
+    setitem(self, keys, fill_value)
+    return self
+
+
+def _wrapped(array: Any) -> Tensor:
+    made: Tensor = wrap(array)
+    return made
+
+
+# What stands between the brackets ---------------------------------------------------------------------------------------
+
+
+def _is_full(key: slice) -> bool:
+    return key.start is None and key.stop is None and key.step is None
+
+
+def _checked_slice(key: slice) -> slice:
+    """Return a slice of ints, None and a positive step."""
+    step = key.step
+    if step is not None:
+        step = operator.index(step)
+        if step == 0:
+            raise ValueError("slice step cannot be zero")
+        if step < 0:
+            raise ValueError("step must be greater than zero")
+    start, stop = key.start, key.stop
+    if type(start) is int and type(stop) is int and step is None:
+        return key
+    for bound in (start, stop):
+        if bound is not None and not hasattr(bound, "__index__"):
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return slice(
+        None if start is None else operator.index(start), None if stop is None else operator.index(stop), step
+    )
+
+
+def _index_array(index: Tensor) -> Any:
+    """Return the array of an index tensor of a dtype that can be one."""
+    array = index._array
+    kind = array.dtype
+    if kind == _INT64 or kind.kind == "b" or kind == np.int32:
+        return array
+    if kind == np.uint8 and not array.ndim:
+        return array.astype(np.bool_)
+    if kind == np.uint8:
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+            UserWarning, stacklevel=5,
+        )  # fmt: skip
+        return array.astype(np.bool_)
+    raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+
+
+def _from_sequence(index: Any) -> Any:
+    """Return nested sequences of numbers (or an array of NumPy's) as an index array: int64 or bool."""
+    if isinstance(index, (list, tuple)):
+        index = [each.tolist() if isinstance(each, Tensor) else each for each in index]
+    array = np.asarray(index)
+    if array.dtype.kind in "US":
+        raise TypeError("new(): invalid data type 'str'")
+    if array.dtype.kind == "b" or array.dtype == np.uint8:
+        return array.astype(np.bool_)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"new(): invalid data type '{array.dtype}'")
+    return array.astype(_INT64)
+
+
+def _means_tuple(key: Any) -> bool:
+    """Return whether a sequence stands for a tuple of indices, as PyTorch still has it."""
+    return len(key) < 32 and any(
+        each is None or each is Ellipsis or isinstance(each, (Tensor, slice, list, tuple, range, str)) for each in key
+    )
+
+
+def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
+    """Return what is done to `input` for `input[key]`.
+
+    Returns:
+        The op for the basic steps and their key in NumPy's terms (None: there are none); then per dimension of what
+        they give an index array or None, or an empty tuple.
+    """
+    if type(key) is not tuple:
+        if isinstance(key, (list, range)) and _means_tuple(key):
+            warnings.warn(
+                "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch "
+                "2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                "x[torch.tensor(seq)], which will result either in an error or a different result",
+                UserWarning, stacklevel=4,
+            )  # fmt: skip
+            key = tuple(key)
+        else:
+            key = (key,)
+    ndim = input._array.ndim
+    steps: list[Any] = []
+    indices: list[Any] = []
+    step_op = aliased if len(key) != 1 or key[0] is Ellipsis else None
+    used = 0  # dimensions of the input that the key has dealt with
+    ellipsis_at = None
+    for each in key:
+        kind = type(each)
+        if kind is int:
+            steps.append(each)
+            step_op = selected
+            used += 1
+        elif kind is slice:
+            if not ndim:
+                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+            steps.append(_checked_slice(each))
+            indices.append(None)
+            if not _is_full(each) or len(key) == 1:
+                step_op = part
+            used += 1
+        elif each is None:
+            steps.append(None)
+            indices.append(None)
+            step_op = inserted
+        elif each is Ellipsis:
+            if ellipsis_at is None:
+                ellipsis_at = (len(steps), len(indices))
+        elif kind is bool:
+            steps.append(None)
+            indices.append(np.zeros(int(each), _INT64))
+            step_op = inserted
+        elif isinstance(each, Tensor):
+            array = _index_array(each)
+            if array.ndim == 0:
+                if array.dtype.kind == "b":
+                    steps.append(None)
+                    indices.append(np.zeros(int(array), _INT64))
+                    step_op = inserted
+                else:
+                    steps.append(int(array))
+                    step_op = selected
+                    used += 1
+                continue
+            count = array.ndim if array.dtype.kind == "b" else 1
+            steps += [_ALL] * count
+            indices.append(array)
+            used += count
+        elif isinstance(each, np.integer):
+            steps.append(int(each))
+            step_op = selected
+            used += 1
+        elif isinstance(each, (list, tuple, range, str, np.ndarray)):
+            array = _from_sequence(each)
+            if array.ndim == 0:
+                if array.dtype.kind == "b":
+                    steps.append(None)
+                    indices.append(np.zeros(int(array), _INT64))
+                    step_op = inserted
+                else:
+                    steps.append(int(array))
+                    step_op = selected
+                    used += 1
+                continue
+            count = array.ndim if array.dtype.kind == "b" else 1
+            steps += [_ALL] * count
+            indices.append(array)
+            used += count
+        else:
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                f"(got {_kind_name(each)})"
+            )
+    if used > ndim:
+        # A mask that is too wide is told of its shape, not of the number of indices.
+        if not any(index is not None and index.dtype.kind == "b" for index in indices) or ndim == 0:
+            if not indices:
+                raise kernels.translated(IndexError("too many indices"), ndim)
+            raise IndexError(f"too many indices for tensor of dimension {ndim}")
+        kernels.checked(input._array, tuple(indices))
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    if ellipsis_at is not None:
+        at, index_at = ellipsis_at
+        steps[at:at] = [_ALL] * (ndim - used)
+        indices[index_at:index_at] = [None] * (ndim - used)
+    steps.append(Ellipsis)  # so that NumPy gives an array, not a number, where no dimension is left
+    if all(index is None for index in indices):
+        return step_op, tuple(steps), ()
+    while indices[-1] is None:
+        indices.pop()
+    if step_op is aliased or step_op is None or all(isinstance(s, slice) and _is_full(s) for s in steps[:-1]):
+        return None, (), tuple(indices)
+    return step_op, tuple(steps), tuple(indices)
+
+
+def _kind_name(value: Any) -> str:
+    kind = type(value)
+    return f"numpy.{kind.__name__.strip('_')}" if isinstance(value, np.generic) else kind.__name__
+
+
+@op(x=lambda g, x_shape, indices: _put_back(g, x_shape, indices), name="Index")
+def _index(x: Any, indices: tuple[Any, ...]) -> Any:
+    return kernels.take(x, indices)
+
+
+@op(x=lambda g, indices: _index(g, indices), name="IndexBackward")
+def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
+    return kernels.put_back(x, shape, indices)
+
+
+def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
+    """Return indices that the graph can keep: nobody may write to them before backward."""
+    return tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
+
+
+def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
+    return _index(input, _kept(indices, local.state.grad and input.requires_grad))  # type: ignore[no-any-return]
+
+
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """Return the part of the tensor that `key` names: a view for ints, slices, None and ..., a copy for tensors."""
+    kind = type(key)
+    try:
+        if kind is int:
+            return selected(self, (key, ...))  # type: ignore[no-any-return]
+        step_op, steps, indices = _parsed(self, key)
+        if not indices:
+            return step_op(self, steps)  # type: ignore[no-any-return]
+        return _indexed(self if step_op is None else step_op(self, steps), indices)
+    except IndexError as error:
+        if "array" in str(error) or "axis" in str(error):
+            raise kernels.translated(error, self._array.ndim) from None
+        raise
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write `value`, a number or a tensor that broadcasts, into the part of the tensor that `key` names."""
+    if not isinstance(value, (Tensor, *_NUMBERS)):
+        raise TypeError(f"can't assign a {_kind_name_of(value)} to a {self.type()}")
+    if key is False:
+        return  # names nothing
+    try:
+        step_op, steps, indices = _parsed(self, None if key is True else key)
+        recorded = local.state.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+        if not indices:
+            if not recorded and self._cell is not None and 0 not in self._array.strides:
+                _write_directly(self, steps, value)  # the short way: nothing to record, no view to make
+                return
+            target = step_op(self, steps)
+            if isinstance(value, Tensor):
+                _copy[1](target, _expanded(value, target._array.shape))
+            else:
+                fill_(target, value)
+            return
+        target = self if step_op is None else step_op(self, steps)
+        if isinstance(value, Tensor):
+            value = _without_leading_ones(value, target, indices)
+        else:
+            value = wrap(np.asarray(_fitting(value, target._array)).astype(target._array.dtype))
+        _index_put[1](target, _kept(indices, recorded), value, False)
+    except IndexError as error:
+        if "array" in str(error) or "axis" in str(error):
+            raise kernels.translated(error, self._array.ndim) from None
+        raise
+
+
+def delitem(self: Tensor, key: Any) -> None:
+    """Raise TypeError: no elements of a tensor can be taken away."""
+    raise TypeError("Tensor does not support deleting items")
+
+
+def _kind_name_of(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _write_directly(self: Tensor, steps: Any, value: Any) -> None:
+    region = self._array[steps]
+    if isinstance(value, Tensor):
+        given = value._array
+        while given.ndim > region.ndim and given.shape[0] == 1:
+            given = given[0, ...]
+        if given.shape != region.shape:
+            given = shapes.expand(given, region.shape)
+        region[...] = given
+    else:
+        region[...] = _fitting(value, region)
+    self._bump()
+
+
+def _expanded(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    given = value._array.shape
+    if given == shape:
+        return value
+    while len(given) > len(shape) and given[0] == 1:
+        given = given[1:]
+    return expand(value if given == value._array.shape else reshape(value, given), shape)
+
+
+def _without_leading_ones(value: Tensor, target: Tensor, indices: tuple[Any, ...]) -> Tensor:
+    """Return `value` without the dimensions of length 1 in front that what is indexed does not have."""
+    given = value._array.shape
+    if len(given) <= 1 or given[0] != 1:
+        return value
+    ndim = target._array[kernels.key_of(indices)].ndim
+    while len(given) > ndim and given[0] == 1:
+        given = given[1:]
+    return value if given == value._array.shape else reshape(value, given)
+
+
+def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:
+    if accumulate:
+        return g
+    return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)  # type: ignore[no-any-return]
+
+
+@writing(names=("IndexPutBackward0",), x=_index_put_x, y=lambda g, indices: _index(g, indices), broadcasts=True)
+def _index_put(x: Any, indices: tuple[Any, ...], y: Any, accumulate: bool) -> None:
+    if y.dtype != x.dtype and (accumulate or y.size != 1 or not kernels.is_mask(indices)):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
+            f"destination and {kernels.name_of(y)} for the source."
+        )
+    kernels.put(x, indices, y, accumulate)
+
+
+def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
+    check_tensor(input, name)
+    if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
+        )
+    for k, each in enumerate(indices):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+    if len(indices) > input._array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
+    return _kept(tuple([_index_array(each) for each in indices]), local.state.grad)
+
+
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Return a copy with `values` written at `indices`, as `x[indices] = values` does.
+
+    Args:
+        input: the tensor.
+        indices: a tuple of index tensors or masks.
+        values: a tensor of the same dtype that broadcasts to what is indexed.
+        accumulate: add the values; those for one place add up.
+
+    Raises:
+        IndexError: an index is out of range.
+        RuntimeError: the values do not fit in shape or dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
+        tensor([2., 0., 0.])
+    """
+    return _index_put[0](input, _tensor_indices("index_put", input, indices), values, accumulate)  # type: ignore[no-any-return]
+
+
+def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place version of `index_put`."""
+    return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)  # type: ignore[no-any-return]
+
+
+# Rows along a dimension ---------------------------------------------------------------------------------------------------
+
+
+@op(x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Return the elements at the indices of a vector along a dimension.
+
+    Args:
+        x: the tensor.
+        dim: the dimension.
+        index: int64 or int32 vector, (n,); none negative.
+
+    Returns:
+        A tensor with length n in dimension `dim`.
+
+    Raises:
+        IndexError: an index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_select(torch.arange(6).view(2, 3), 1, torch.tensor([2, 0]))
+        tensor([[2, 0],
+                [5, 3]])
+    """
+    return kernels.select_rows(x, dim, index)
+
+
+@op(x=lambda g, dim, index: index_select(g, dim, index), index=None, name="IndexSelectBackward")
+def _rows_back(x: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+    """Return zeros of `shape` with the rows of `x` added at `index`: the gradient of `index_select`."""
+    if not shape:
+        return x.copy()
+    out = np.zeros(shape, x.dtype, like=x)
+    kernels.add_rows(out, dim % len(shape), index, x)
+    return out
+
+
+def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
+    """Return the dimension from 0, having checked what the `index_...` ops ask of their arguments."""
+    axis = axis_of(dim, x.ndim, name)
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{kernels.name_of(index)} and size: {list(index.shape)}"
+        )
+    if index.dtype != _INT64 and index.dtype != np.int32:
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}_(): self ({kernels.name_of(x)}) and source ({kernels.name_of(source)}) must have the same "
+            "scalar type"
+        )
+    return axis
+
+
+def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any) -> Tensor:
+    rows = index_select(g, dim, index)
+    rows = rows if rows._array.shape == source_shape else reshape(rows, source_shape)
+    return rows if alpha == 1 else rows * alpha
+
+
+@writing(names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
+def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
+    axis = _rows_of("index_add", x, dim, index, source)
+    if x.ndim and (
+        source.ndim != x.ndim
+        or any(n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis)
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    rows = source.shape[axis] if source.ndim else 1
+    if index.size != rows:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
+            f"{axis}"
+        )
+    kernels.check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
+    if alpha != 1:
+        source = source * alpha
+    if x.ndim:
+        kernels.add_rows(x, axis, index, source)
+    else:
+        x[...] += source.sum()
+
+
+def _alpha_last(function: Any, name: str) -> Any:
+    @axis_is_dim
+    def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        return function(input, dim, index, source, alpha)  # type: ignore[no-any-return]
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+index_add = _alpha_last(_index_add[0], "index_add")
+index_add.__doc__ = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32 vector of as many indices as `source` has rows.
+        source: what to add, of the shape of `input` but for `dim`.
+        alpha: a number to multiply it with.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
+        tensor([2., 0., 1.])
+    """
+index_add_ = _alpha_last(_index_add[1], "index_add_")
+index_add_.__doc__ = "In-place version of `index_add`."
+
+
+@writing(
+    names=("IndexCopyBackward0",),
+    x=lambda g, dim, index: index_fill(g, dim, index, 0),
+    index=None,
+    source=lambda g, dim, index, source_shape: reshape(index_select(g, dim, index), source_shape),
+)
+def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
+    axis = axis_of(dim, x.ndim, "index_copy")
+    if index.dtype != _INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
+            f"(source) {kernels.name_of(source)}"
+        )
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != x.ndim and source.ndim and x.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
+    if slices[0] != slices[1]:
+        mine, theirs = (" ".join(map(str, each)) for each in slices)
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{mine} at dimension {axis} and source slice shape: {theirs} at dimension 0."
+        )
+    if source.ndim and index.size != source.shape[axis]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+            f"({source.shape[axis]})"
+        )
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < 0) | (index >= length)]
+    if bad.size:
+        raise IndexError(
+            f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
+        )
+    if x.ndim:
+        x[kernels.at_rows(x, axis, index)] = source
+    else:
+        x[...] = source.reshape(())
+
+
+@axis_is_dim
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Return a copy with the rows of `source` in place of those at `index` along `dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
+        tensor([0., 0., 5.])
+    """
+    return _index_copy[0](input, dim, index, source)  # type: ignore[no-any-return]
+
+
+index_copy_ = axis_is_dim(_index_copy[1])
+
+
+@writing(
+    names=("IndexFillBackward0", "IndexFillBackward1"),
+    x=lambda g, dim, index: index_fill(g, dim, index, 0),
+    index=None,
+    value=lambda g, dim, index: _filled_sum(g, dim, index),
+)
+def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
+    axis = axis_of(dim, x.ndim, "index_fill")
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = x.shape[axis] if x.ndim else 1
+    bad = index[(index < -length) | (index >= length)]
+    if bad.size:
+        raise IndexError(
+            f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
+        )
+    x[kernels.at_rows(x, axis, index) if x.ndim else ...] = _fitting(value, x)
+
+
+def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Return the sum of the gradients in the rows that were filled, each row once."""
+    if not g._array.ndim:
+        return g
+    rows = np.unique(index._array % (g._array.shape[dim] or 1))
+    return index_select(g, dim, wrap(rows)).sum()  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Return a copy with a number (or a tensor without dimensions) in the rows at `index` along `dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
+        tensor([7., 0., 7.])
+    """
+    return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """In-place version of `index_fill`."""
+    return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))  # type: ignore[no-any-return]
+
+
+# Gather and scatter --------------------------------------------------------------------------------------------------------
+
+
+@op(
+    x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
+    index=None,
+)
+def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
+
+    Args:
+        x: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `x`, in the others not longer than it.
+        sparse_grad: has no effect: gradients are dense.
+
+    Returns:
+        A tensor of the shape of `index`.
+
+    Raises:
+        RuntimeError: the index is out of range, or does not fit in shape or dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+        tensor([[1, 1],
+                [4, 3]])
+    """
+    return kernels.gather(x, dim, index)
+
+
+@op(x=lambda g, dim, index: gather(g, dim, index), index=None, name="GatherBackward")
+def _scattered(x: Any, shape: tuple[int, ...], dim: int, index: Any, distinct: bool) -> Any:
+    return kernels.scattered(x, shape, dim, index, distinct)
+
+
+def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]) -> Tensor:
+    """Return the gradient of what was scattered; zeros where `src` is larger than the index."""
+    taken = gather(g, dim, index)
+    shape = taken._array.shape
+    if shape == src_shape:
+        return taken  # type: ignore[no-any-return]
+    if not taken._array.size:
+        return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))  # type: ignore[no-any-return]
+    return embed(taken, src_shape, tuple([slice(n) for n in shape]))  # type: ignore[no-any-return]
+
+
+@writing(
+    names=("ScatterBackward1", "ScatterBackward0"),
+    x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
+    index=None,
+    src=_gathered_src,
+)
+def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "put")
+
+
+@writing(names=("ScatterAddBackward0",), x=lambda g: g, index=None, src=_gathered_src)
+def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "add")
+
+
+def _no_gradient(g: Tensor) -> Any:
+    raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
+
+
+@writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
+def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "multiply")
+
+
+_scatter_multiply[0].op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def _scatterer(reduce: str | None, src: Any) -> Any:
+    """Return the pair of ops (out of place, in place) for a call of scatter."""
+    if reduce is None:
+        return _scatter[isinstance(src, Tensor)]
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(src, Tensor):
+        warnings.warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+            UserWarning, stacklevel=4,
+        )  # fmt: skip
+    return _scatter_add if reduce == "add" else _scatter_multiply
+
+
+def _source(src: Any, value: Any) -> Any:
+    if src is None and value is None:
+        raise TypeError('scatter() missing 1 required positional arguments: "src"')
+    return value if src is None else src
+
+
+@axis_is_dim
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `input`.
+        src: a tensor of the same dtype, at least as large as the index; or a number.
+        value: the number, by keyword.
+        reduce: "add" or "multiply" to combine with what is there.
+
+    Raises:
+        RuntimeError: the index is out of range, or something does not fit in shape or dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+    src = _source(src, value)
+    return _scatterer(reduce, src)[0](input, dim, index, src)  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """In-place version of `scatter`."""
+    src = _source(src, value)
+    return _scatterer(reduce, src)[1](self, dim, index, src)  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
+        tensor([2., 0., 1.])
+    """
+    check_tensor(src, "scatter_add", "src", 4)
+    return _scatter_add[0](input, dim, index, src)  # type: ignore[no-any-return]
+
+
+scatter_add_ = axis_is_dim(_scatter_add[1])
+
+
+def _extreme_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, how: str, include_self: bool,
+    out: Tensor,
+) -> Any:  # fmt: skip
+    """Return the gradients of "amax" and "amin": shared by all elements that are equal to the result."""
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    mine = (x == out).to(g.dtype)
+    if not include_self:
+        mine = _scatter[0][0](mine, dim, index, 0)
+    theirs = (part_of_src == gather(out, dim, index)).to(g.dtype)
+    share = g / _scatter_add[0](mine, dim, index, theirs)
+    to_src = theirs * gather(share, dim, index)
+    if to_src._array.shape != src._array.shape:
+        to_src = embed(to_src, src._array.shape, tuple([slice(n) for n in index.shape]))
+    return mine * share, None, to_src
+
+
+def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    out = x.copy("C")
+    if not include_self:
+        lowest = dtypes.from_numpy_dtype(x.dtype)
+        if how == "multiply":
+            start: Any = 1
+        elif lowest.is_floating_point:
+            start = -np.inf if how == "amax" else np.inf
+        else:
+            info = dtypes.iinfo(lowest)
+            start = info.min if how == "amax" else info.max
+        kernels.scatter(out, dim, index, start, "put")
+    kernels.scatter(out, dim, index, src, how)
+    return out
+
+
+@op(joint=_extreme_rule, inputs=("x", "index", "src"), name="ScatterReduce")
+def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, how, include_self)
+
+
+def _check_no_zero(values: Tensor) -> None:
+    if not values._array.all():
+        raise NotImplementedError("the gradient of scatter_reduce(reduce='prod') with zeros among the factors")
+
+
+def _scatter_prod_x(g: Tensor, x: Tensor, dim: int, index: Tensor, include_self: bool, out: Tensor) -> Tensor:
+    if include_self:
+        _check_no_zero(x)
+        return g * out / x
+    return _scatter[0][0](g, dim, index, 0)  # type: ignore[no-any-return]
+
+
+def _scatter_prod_src(g: Tensor, dim: int, index: Tensor, src: Tensor, out: Tensor) -> Tensor:
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    _check_no_zero(part_of_src)
+    share = gather(g * out, dim, index) / part_of_src
+    if share._array.shape != src._array.shape:
+        share = embed(share, src._array.shape, tuple([slice(n) for n in index.shape]))
+    return share  # type: ignore[no-any-return]
+
+
+@op(x=_scatter_prod_x, index=None, src=_scatter_prod_src, name="ScatterReduce")
+def _scatter_prod(x: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, "multiply", include_self)
+
+
+@axis_is_dim
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Return a copy with `src` combined with what is at `index` along a dimension; see `scatter`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `input`.
+        src: a tensor of the same dtype, at least as large as the index.
+        reduce: "sum", "prod", "mean", "amax" or "amin".
+        include_self: whether what `input` holds there takes part.
+
+    Raises:
+        RuntimeError: `reduce` is none of these; see also `scatter`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
+        tensor([5., 0.])
+    """
+    if reduce in ("sum", "mean"):
+        start = input if include_self else _scatter[0][0](input, dim, index, 0)
+        total = _scatter_add[0](start, dim, index, src)
+        if reduce == "sum":
+            return total  # type: ignore[no-any-return]
+        ones = wrap(np.ones(index._array.shape, input._array.dtype, like=input._array))
+        counts = wrap(np.ones(input._array.shape, input._array.dtype, like=input._array))
+        if not include_self:
+            counts = _scatter[0][0](counts, dim, index, 0)
+        counts = _scatter_add[0](counts, dim, index, ones)
+        return total / counts if input.dtype.is_floating_point else total // counts  # type: ignore[no-any-return]
+    if reduce in ("amax", "amin"):
+        return _scatter_extreme(input, dim, index, src, reduce, include_self)  # type: ignore[no-any-return]
+    if reduce == "prod":
+        return _scatter_prod(input, dim, index, src, include_self)  # type: ignore[no-any-return]
+    raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+
+
+def scatter_reduce_(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `scatter_reduce`."""
+    before = self.clone()  # the gradient may need what this tensor holds now
+    return copy_(self, scatter_reduce(before, dim, index, src, reduce, include_self=include_self))
+
+
+# The flattened tensor --------------------------------------------------------------------------------------------------------
+
+
+def _check_flat(name: str, x: Any, index: Any) -> None:
+    if index.dtype != _INT64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}")
+    if index.size and not x.size:
+        raise IndexError(f"{name}(): tried to {name} from an empty tensor")
+    bad = index[(index < -x.size) | (index >= x.size)]
+    if bad.size:
+        raise IndexError(
+            f"out of range: tried to access index {int(bad.reshape(-1)[0])} on a tensor of {x.size} elements."
+        )
+
+
+@op(x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
+def take(x: Any, index: Any) -> Any:
+    """Return the elements of the flattened tensor at `index` (int64, any shape).
+
+    Raises:
+        IndexError: an index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
+        tensor([4, 5, 8])
+    """
+    _check_flat("take", x, index)
+    return kernels.flat(x).take(index)
+
+
+@op(x=lambda g, index: take(g, index), index=None, name="TakeBackward")
+def _taken_back(x: Any, shape: tuple[int, ...], index: Any) -> Any:
+    out = np.zeros(shape, x.dtype, like=x)
+    kernels.add_at(out, index, x)
+    return out
+
+
+def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
+    if accumulate:
+        return g
+    zeros = wrap(np.zeros(index._array.shape, g._array.dtype, like=g._array))
+    return _put[0](g, index, zeros, False)  # type: ignore[no-any-return]
+
+
+@writing(
+    names=("PutBackward0",), x=_put_x, index=None,
+    source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
+)  # fmt: skip
+def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
+    if index.size != source.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {kernels.name_of(x)} and "
+            f"source.dtype = {kernels.name_of(source)}"
+        )
+    _check_flat("put", x, index)
+    places, values = kernels.flat(index), kernels.flat(source)
+    target = x if x.flags.c_contiguous else x.copy("C")
+    if accumulate:
+        np.add.at(kernels.flat(target), places, values)
+    else:
+        kernels.flat(target)[places] = values
+    if target is not x:
+        x[...] = target
+
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Return a copy with `source` written (or added) at `index` of the flattened tensor."""
+    return _put[0](input, index, source, accumulate)  # type: ignore[no-any-return]
+
+
+def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place version of `put`."""
+    return _put[1](self, index, source, accumulate)  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[3, 1], [2, 4]])
+        >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    check_tensor(input, "take_along_dim")
+    check_tensor(indices, "take_along_dim", "indices", 2)
+    if indices._array.dtype != _INT64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
+        )
+    if dim is None:
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))  # type: ignore[no-any-return]
+    shape, wanted = input._array.shape, indices._array.shape
+    if len(shape) != len(wanted):
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
+        )
+    axis = axis_of(dim, len(shape), "take_along_dim")
+    common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
+    sizes, places = list(common), list(common)
+    if shape:
+        sizes[axis], places[axis] = shape[axis], wanted[axis]
+    return gather(expand(input, sizes), axis, expand(indices, places))  # type: ignore[no-any-return]
+
+
+# Masks ------------------------------------------------------------------------------------------------------------------------
+
+
+def _check_mask(name: str, mask: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"{name}_ only supports boolean masks, but got mask with dtype {_C_NAMES.get(mask.dtype.name, 'unknown')}"
+        )
+
+
+_C_NAMES = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
+    """Return a copy of `x` in the shape that it and the mask broadcast to."""
+    return kernels.broadcast(x, mask)[0].copy("C")
+
+
+def _check_fit(x: Any, mask: Any) -> None:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    if shape != x.shape:
+        raise RuntimeError(
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+
+
+@writing(
+    names=("MaskedFillBackward0", "MaskedFillBackward1"),
+    prepare=_wide_copy,
+    broadcasts=True,
+    x=lambda g, mask: masked_fill(g, mask, 0),
+    mask=None,
+    value=lambda g, mask: _where(mask, g, 0.0).sum(),
+)
+def _masked_fill(x: Any, mask: Any, value: Any) -> None:
+    _check_mask("masked_fill", mask)
+    if mask.shape != x.shape:
+        _check_fit(x, mask)
+    np.copyto(x, _fitting(value, x), where=mask, casting="unsafe")
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Return a copy with a number (or a tensor without dimensions) where the mask is true.
+
+    Args:
+        input: the tensor.
+        mask: booleans that broadcast with it.
+        value: what to write; it is cast to the dtype of `input`.
+
+    Raises:
+        RuntimeError: the mask is not boolean, or does not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
+        tensor([1., 0.])
+    """
+    return _masked_fill[isinstance(value, Tensor)][0](input, mask, _scalar("masked_fill", value))  # type: ignore[no-any-return]
+
+
+def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place version of `masked_fill`."""
+    return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask), mask=None, broadcasts=True)
+def masked_select(x: Any, mask: Any) -> Any:
+    """Return the elements where the mask, which broadcasts with `x`, is true, in one dimension.
+
+    Raises:
+        RuntimeError: the mask is not boolean, or does not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+        tensor([1, 3])
+    """
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = kernels.broadcast(x, mask)
+    return x[mask]
+
+
+@op(x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask), mask=None,
+    name="MaskedSelectBackward")  # fmt: skip
+def _unmasked(x: Any, shape: tuple[int, ...], mask: Any) -> Any:
+    """Return zeros with `x` where the mask is true; `shape` is what was masked, before broadcasting."""
+    out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
+    out[np.broadcast_to(mask, out.shape)] = x
+    return out
+
+
+def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Tensor:
+    taken = masked_select(g, mask)
+    size = int(np.prod(source_shape))
+    if taken._array.size < size:
+        taken = embed(taken, (size,), (slice(taken._array.size),))
+    return reshape(taken, source_shape)
+
+
+@writing(
+    names=("MaskedScatterBackward0",),
+    prepare=_wide_copy,
+    broadcasts=True,
+    x=lambda g, mask: masked_fill(g, mask, 0),
+    mask=None,
+    source=_masked_source,
+)
+def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_scatter_ only supports boolean masks")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {kernels.name_of(x)} and "
+            f"{kernels.name_of(source)}"
+        )
+    _check_fit(x, mask)
+    wide = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(wide))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[wide] = kernels.flat(source)[:count]
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Return a copy with the first elements of `source`, in order, where the mask is true.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5.0, 6.0]))
+        tensor([5., 0., 6.])
+    """
+    return _masked_scatter[0](input, mask, source)  # type: ignore[no-any-return]
+
+
+masked_scatter_ = _masked_scatter[1]
+
+
+@op(
+    condition=None,
+    x=lambda g, condition: _where(condition, g, 0.0),
+    y=lambda g, condition: _where(condition, 0.0, g),
+    broadcasts=True,
+    name="Where",
+)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """Return `input` where the condition is true and `other` elsewhere; alone, the places where it is true.
+
+    Args:
+        condition: booleans.
+        input: a tensor or number; all three broadcast.
+        other: a tensor or number.
+
+    Returns:
+        A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, -2.0])
+        >>> torch.where(x > 0, x, 0.0)
+        tensor([1., 0.])
+    """
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if not isinstance(condition, Tensor) or any(not isinstance(each, (Tensor, *_NUMBERS)) for each in (input, other)):
+        kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
+        raise TypeError(
+            f"where() received an invalid combination of arguments - got ({kinds}), but expected (Tensor condition, "
+            "Tensor or Number input, Tensor or Number other)"
+        )
+    kind = condition._array.dtype
+    if kind.kind != "b":
+        if kind != np.uint8:
+            raise RuntimeError(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{kernels.name_of(condition._array)}"
+            )
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+        condition = wrap(condition._array.astype(np.bool_))
+    pair: list[Any] = [input, other]
+    if not (
+        isinstance(input, Tensor) and isinstance(other, Tensor) and input._array.dtype == other._array.dtype
+    ):
+        ranked = [
+            (each.dtype, 2 if each._array.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
+            for each in pair
+        ]
+        common = dtypes.result_dtype(*ranked)
+        for i, each in enumerate(pair):
+            if not isinstance(each, Tensor):
+                pair[i] = wrap(np.asarray(each).astype(common.numpy))
+            elif each.dtype is not common:
+                pair[i] = each.to(common)
+    _check_broadcast(condition, *pair)
+    return _where(condition, *pair)
+
+
+def _check_broadcast(*tensors: Tensor) -> None:
+    try:
+        np.broadcast_shapes(*[each._array.shape for each in tensors])
+    except ValueError:
+        from_shapes: tuple[int, ...] = ()
+        for each in tensors:
+            have = each._array.shape
+            for back in range(1, min(len(from_shapes), len(have)) + 1):
+                if from_shapes[-back] != have[-back] and 1 not in (from_shapes[-back], have[-back]):
+                    raise RuntimeError(
+                        f"The size of tensor a ({from_shapes[-back]}) must match the size of tensor b ({have[-back]}) "
+                        f"at non-singleton dimension {max(len(from_shapes), len(have)) - back}"
+                    ) from None
+            from_shapes = np.broadcast_shapes(from_shapes, have)
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return this tensor where the condition is true and `other` elsewhere; see `where`."""
+    return where(condition, self, other)  # type: ignore[no-any-return]
+
+
+def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the indices of all elements that are not zero.
+
+    Args:
+        input: the tensor.
+        out: left out (NotImplementedError).
+        as_tuple: return a tuple of vectors, one per dimension, fit for indexing.
+
+    Returns:
+        An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
+        tensor([[0, 0],
+                [1, 1]])
+    """
+    check_tensor(input, "nonzero")
+    if out is not None:
+        raise NotImplementedError("nonzero(out=...) is left out: use the result")
+    array = input._array
+    if as_tuple:
+        return tuple([wrap(each) for each in np.nonzero(array if array.ndim else array[None])])
+    if not array.ndim:
+        return wrap(np.zeros((int(bool(array)), 0), _INT64))
+    return wrap(np.stack(np.nonzero(array), axis=1))
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """Return the indices of all elements that are not zero; see `nonzero`."""
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+# Sorting -----------------------------------------------------------------------------------------------------------------------
+
+
+def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
+    """Return zeros with the gradients of the sorted elements where these came from."""
+    if not x_shape:
+        return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))  # type: ignore[no-any-return]
+    return _scattered(g[0], x_shape, dim, out1, True)  # type: ignore[no-any-return]
+
+
+def _sorter(name: str, node_name: str) -> Any:
+    """Declare an op that returns elements in order, and their indices."""
+    return op(
+        x=_placed, outputs=2, nondiff=(1,), name=node_name,
+        result=lambda *parts: getattr(return_types, name)(parts),
+    )  # fmt: skip
+
+
+@_sorter("sort", "Sort")
+def _sort(x: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(x, dim, descending)
+
+
+@_sorter("sort", "Sort")
+def _sort_stable(x: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(x, dim, descending)
+
+
+_sort_stable.op.node_class.__name__ = "SortBackward1"
+
+
+@_sorter("topk", "Topk")
+def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
+    return kernels.topk(x, k, dim, largest)
+
+
+@axis_is_dim
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        descending: the largest first.
+        stable: equal elements keep their order; here they always do.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sort(torch.tensor([3, 1, 2])).indices
+        tensor([1, 2, 0])
+    """
+    check_tensor(input, "sort")
+    return (_sort if stable is None else _sort_stable)(input, dim, descending)
+
+
+@axis_is_dim
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """Return the indices that sort a tensor along a dimension; see `sort`."""
+    return sort(input.detach(), dim, descending)[1]  # type: ignore[no-any-return]
+
+
+def msort(input: Tensor) -> Tensor:
+    """Return the elements sorted along the first dimension."""
+    return sort(input, 0)[0]  # type: ignore[no-any-return]
+
+
+@axis_is_dim
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
+
+    Which ones of equal elements are taken, and in what order, may differ from PyTorch.
+
+    Args:
+        input: the tensor.
+        k: how many.
+        dim: the dimension.
+        largest: False for the k smallest.
+        sorted: has no effect: they come in order.
+
+    Raises:
+        RuntimeError: there are fewer than k.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
+        tensor([4, 2])
+    """
+    check_tensor(input, "topk")
+    return _topk(input, operator.index(k), dim, largest)
+
+
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the different elements in ascending order; every NaN is different.
+
+    Args:
+        input: the tensor.
+        sorted: has no effect: they come in order.
+        return_inverse: return also, for each element, which one of the different ones it is.
+        return_counts: return also how often each occurs.
+        dim: compare whole parts along this dimension, not single elements.
+
+    Returns:
+        The tensor of different elements; a tuple with the inverse and the counts, where asked for.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+    """
+    check_tensor(input, "unique")
+    return _asked_for(kernels.unique(input._array, dim), return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return one element of each run of equal ones; arguments as `unique`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
+    check_tensor(input, "unique_consecutive")
+    return _asked_for(kernels.unique_consecutive(input._array, dim), return_inverse, return_counts)
+
+
+def _asked_for(found: Sequence[Any], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = (wrap(np.asarray(each)) for each in found)
+    results = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return results if len(results) > 1 else values
+
+
+# Counting and searching -----------------------------------------------------------------------------------------------------------
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """Return how often each number from 0 on occurs in a vector, or the sums of the weights at each.
+
+    Args:
+        input: a vector of integers, none negative.
+        weights: as many numbers, to be summed instead of counted.
+        minlength: the least length of the result.
+
+    Raises:
+        RuntimeError: the input has negative numbers or other than one dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bincount(torch.tensor([0, 2, 2]))
+        tensor([1, 0, 2])
+    """
+    check_tensor(input, "bincount")
+    array = input._array
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if array.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'")
+    if array.ndim != 1 or (array.size and array.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))  # type: ignore[no-any-return]
+    if weights._array.shape != array.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    total = np.bincount(array, weights._array, minlength)
+    return wrap(total.astype(np.float32) if weights._array.dtype == np.float32 else total)  # type: ignore[no-any-return]
+
+
+def searchsorted(
+    sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return where each value would have to be inserted to keep a sequence (or each row of it) in order.
+
+    Args:
+        sorted_sequence: ascending along the last dimension, (n,) or (*, n).
+        input: the values: any shape for a vector, (*, m) for rows; or a number.
+        out_int32: return int32 rather than int64.
+        right: insert behind equal elements, not before.
+        side: "left" or "right", another way to say so.
+        sorter: indices that sort the sequence, which then need not be in order.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
+        tensor([1, 3])
+    """
+    check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    sequence = sorted_sequence._array
+    values = input._array if isinstance(input, Tensor) else np.asarray(input).astype(sequence.dtype)
+    if not sequence.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input "
+            f"value tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        sequence = np.take_along_axis(sequence, sorter._array, -1)
+    found = np.asarray(kernels.search(sequence, values, right or side == "right"))
+    return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))  # type: ignore[no-any-return]
+
+
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
+        tensor([0, 1, 2])
+    """
+    check_tensor(boundaries, "bucketize", "boundaries", 2)
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Return whether each of `elements` is among `test_elements` (`invert`: is not).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
+        tensor([False,  True, False])
+    """
+    given = [each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements)]
+    return wrap(np.asarray(np.isin(*given, invert=invert)))  # type: ignore[no-any-return]
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
+        (tensor([0, 1]), tensor([3, 3]))
+    """
+    check_tensor(indices, "unravel_index", "indices")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple([wrap(np.asarray(each)) for each in np.unravel_index(indices._array, sizes)])
+
+

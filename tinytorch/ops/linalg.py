@@ -1,12 +1,10 @@
 """Products of matrices and vectors, and what is composed of them (floor 3).
 
 Each product is one of a family closed under differentiation. With `N` for an operand as it is and
-`T` for a transposed
-one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT, TN and TT are of the
-four again. So no
-formula transposes a Tensor, derivatives of every order cost one product each, and every gradient
-comes out
-contiguous: the gradient of a weight can become its `.grad` without a copy.
+`T` for a transposed one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT,
+TN and TT are of the four again. So no formula transposes a Tensor, derivatives of every order cost
+one product each, and every gradient comes out contiguous: that of a weight can become its `.grad`
+without a copy.
 """
 
 from __future__ import annotations
@@ -248,9 +246,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) ->
-    (n,)`; of two matrices
-    `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others
-    broadcast.
+    (n,)`; of two matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are
+    matrices, the others broadcast.
 
     Args:
         input: the first tensor, `(..., n, m)` or `(m,)`.
@@ -710,15 +707,13 @@ def einsum(*args: Any) -> Tensor:
     """Return the sum of products that an equation of Einstein's kind describes.
 
     Each operand has a term of letters, one per dimension; `...` stands for the others, which
-    broadcast. A letter that
-    the output does not have is summed over; a letter that stands twice in one term takes the
-    diagonal. Without `->` the
-    output has the letters that occur once, in alphabetical order.
+    broadcast. A letter that the output does not have is summed over; a letter that stands twice in
+    one term takes the diagonal. Without `->` the output has the letters that occur once, in
+    alphabetical order.
 
     Args:
         *args: the equation, then the operands (or one sequence of them); or the sublist form: each
-            operand followed by
-            its list of numbers, and at the end perhaps the list of the output.
+            operand followed by its list of numbers, and at the end perhaps the list of the output.
 
     Raises:
         RuntimeError: the equation does not fit the operands.

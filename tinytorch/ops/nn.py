@@ -45,7 +45,7 @@ def _flat(x: Tensor) -> Tensor:
 
 def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
     if weight.ndim == 1:
-        return g.unsqueeze(-1) * weight  # type: ignore[no-any-return]
+        return g.unsqueeze(-1) * weight
     return linear(g, weight.t())  # type: ignore[no-any-return]
 
 
@@ -61,7 +61,7 @@ def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     shape = g._array.shape
     if len(shape) > 1 and bias_shape == shape[-1:]:
         return _column_sums(g)  # type: ignore[no-any-return]
-    return g.sum_to_size(bias_shape)  # type: ignore[no-any-return]
+    return g.sum_to_size(bias_shape)
 
 
 @op(x=lambda g, x_shape: g.expand(x_shape))
@@ -105,16 +105,13 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         or x.shape[1] != weight.shape[1]
     ):
         _check_linear(x, weight)
-        if x.ndim > 2:  # one large product is faster than many small ones
+        if x.ndim != 2:  # one large product is faster than many small ones
             flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
             return linear.op.kernel(flat, weight, bias).reshape(x.shape[:-1] + weight.shape[:-1])
     out = np.matmul(activation.widened(x), activation.widened(weight).T)
     if bias is not None:
         _check_bias(bias, x, weight)
-        if out.ndim:
-            out += bias
-        else:
-            out = out + bias
+        out += bias
     return out.astype(x.dtype, copy=False)
 
 
@@ -275,7 +272,7 @@ def hardsigmoid(x: Any) -> Any:
 
 def _hardswish_x(g: Tensor, x: Tensor) -> Tensor:
     slope = (x / 3 + 0.5).masked_fill(~(x < 3), 1).masked_fill(x <= -3, 0)
-    return g * slope  # type: ignore[no-any-return]
+    return g * slope
 
 
 @op(x=_hardswish_x)
@@ -376,7 +373,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def _elu_x(g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     below = x.clamp(max=0)  # so that exp does not overflow where it is not wanted
     slope = (below * input_scale).exp() * (alpha * scale * input_scale)
-    return g * slope.masked_fill(~(x <= 0), scale)  # type: ignore[no-any-return]
+    return g * slope.masked_fill(~(x <= 0), scale)
 
 
 @op(x=_elu_x)
@@ -388,7 +385,7 @@ def elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 
 def _silu_x(g: Tensor, x: Tensor) -> Tensor:
     s = x.sigmoid()
-    return g * (s * (1 + x * (1 - s)))  # type: ignore[no-any-return]
+    return g * (s * (1 + x * (1 - s)))
 
 
 @op(x=_silu_x)
@@ -416,10 +413,10 @@ def _gelu_x(g: Tensor, x: Tensor, approximate: str) -> Tensor:
         square = x * x
         t = ((0.044715 * square + 1) * x * k).tanh()
         slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (k + 3 * 0.044715 * k * square)
-        return g * slope  # type: ignore[no-any-return]
+        return g * slope
     cdf = 0.5 * (1 + (x * math.sqrt(0.5)).erf())
     density = (-0.5 * (x * x)).exp() * (1 / math.sqrt(2 * math.pi))
-    return g * (cdf + x * density)  # type: ignore[no-any-return]
+    return g * (cdf + x * density)
 
 
 @op(x=_gelu_x)
@@ -462,7 +459,7 @@ def logsigmoid(x: Any) -> Any:
 
 def _softplus_x(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = x * beta
-    return g * scaled.sigmoid().masked_fill(scaled > threshold, 1)  # type: ignore[no-any-return]
+    return g * scaled.sigmoid().masked_fill(scaled > threshold, 1)
 
 
 @op(x=_softplus_x)
@@ -483,7 +480,7 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 def _share(g: Tensor, reduction: str, count: int) -> Tensor:
     """Return the gradient of each element's loss: its part of the mean, or `g` itself."""
-    return g / count if reduction == "mean" else g  # type: ignore[no-any-return]
+    return g / count if reduction == "mean" else g
 
 
 def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
@@ -531,12 +528,12 @@ huber_loss = _of_difference(
 
 def _bce_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, reduction: str) -> Tensor:
     grad = _share(g, reduction, x._array.size) * (x - y) / ((1 - x) * x).clamp(min=1e-12)
-    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+    return grad if weight is None else grad * weight
 
 
 def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
     grad = _share(g, reduction, x._array.size) * ((-x).log1p() - x.log())
-    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+    return grad if weight is None else grad * weight
 
 
 @op(x=_bce_x, y=_bce_y, weight=None)
@@ -565,13 +562,13 @@ def _bce_logits_x(
         positive = pos_weight * y
         grad = (positive + 1 - y) * grad - positive
     grad = grad * _share(g, reduction, x._array.size)
-    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+    return grad if weight is None else grad * weight
 
 
 def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction: str) -> Tensor:
     grad = -x if pos_weight is None else logsigmoid(-x) - pos_weight * logsigmoid(x)
     grad = grad * _share(g, reduction, x._array.size)
-    return grad if weight is None else grad * weight  # type: ignore[no-any-return]
+    return grad if weight is None else grad * weight
 
 
 @op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)
@@ -635,18 +632,19 @@ def _cross_entropy_x(
 ) -> Tensor:
     arrays = (target._array, None if weight is None else weight._array, ignore_index)
     if probabilities is not None:
-        return wrap(
+        out: Tensor = wrap(
             loss.cross_entropy_grad(
                 g._array, x._array.shape, *arrays, reduction, label_smoothing, probabilities._array
             )
         )
+        return out
     # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
     targets, weights = loss.soft_targets(loss.rows(x._array), *arrays, label_smoothing)
     if reduction == "mean":
         total = targets.shape[0] if weights is None else float(np.add.reduce(weights))
         g = g / (total or 1)  # where all are ignored, q is 0
     dim = 0 if x.ndim == 1 else 1
-    q = wrap(loss.by_class(targets, x._array.shape))
+    q: Tensor = wrap(loss.by_class(targets, x._array.shape))
     upstream = g.unsqueeze(dim) if reduction == "none" else g
     return (softmax(x, dim) * q.sum(dim, True) - q) * upstream
 

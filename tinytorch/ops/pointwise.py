@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op, pointwise
+from tinytorch.autograd.op import as_array, op, pointwise
 from tinytorch.kernels import special
 
 __all__ = [
@@ -447,6 +447,9 @@ def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return _between(x, min, max)
 
 
+_clamp.op.node_class.__name__ = "ClampBackward1"  # PyTorch's number of the overload for numbers
+
+
 @op(
     name="Clamp",
     x=lambda g, x, min, max: g * _inside(x, min, max),
@@ -500,7 +503,8 @@ def _bounded(input: Tensor, min: Any, max: Any) -> tuple[Any, Any, Any]:
     kind = dtypes.result_dtype(*operands)
     if kind is not input.dtype:
         input = input.to(kind)
-    return input, *(bound.to(kind) if isinstance(bound, Tensor) else bound for bound in (min, max))
+    low, high = (bound.to(kind) if isinstance(bound, Tensor) else bound for bound in (min, max))
+    return input, low, high
 
 
 clip = clamp
@@ -593,7 +597,7 @@ def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: bu
     """
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.tensor_name} did not match {other.dtype.tensor_name}")
-    close: Tensor = wrap(np.asarray(np.isclose(input._array, other._array, rtol, atol, equal_nan)))
+    close: Tensor = wrap(as_array(np.isclose(input._array, other._array, rtol, atol, equal_nan)))
     return close
 
 

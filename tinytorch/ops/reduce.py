@@ -37,10 +37,11 @@ def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs:
-            kwargs["dim"] = kwargs.pop("axis")
-        if "keepdims" in kwargs:
-            kwargs["keepdim"] = kwargs.pop("keepdims")
+        if kwargs:
+            if "axis" in kwargs:
+                kwargs["dim"] = kwargs.pop("axis")
+            if "keepdims" in kwargs:
+                kwargs["keepdim"] = kwargs.pop("keepdims")
         return function(*args, **kwargs)
 
     return call
@@ -86,7 +87,7 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
     return kernels.spread(x, shape, dim)
 
 
-@op(x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -118,7 +119,10 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
     return kernels.total(x, dim, keepdim)
 
 
-@op(x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
+@op(
+    overload=("dim", "MeanBackward1"),
+    x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
+)
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`; NaN of no elements.
 
@@ -153,11 +157,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         x = x.astype(wanted.dtype, copy=False)
     if dim is not None:
         dim = kernels.axes_of(dim, x.ndim, "mean")
-    kind = x.dtype
-    if kind.itemsize < 4:
-        x = x.astype(np.float32)  # the sum may be beyond float16 where the mean is not
-    sums = kernels.total(x, dim, keepdim)
-    return kernels.divided(sums, kernels.count_of(x.shape, dim)).astype(kind, copy=False)
+    return kernels.mean(x, dim, keepdim)
 
 
 def _count(shape: tuple[int, ...], dim: Any) -> int:
@@ -252,7 +252,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 # Products ----------------------------------------------------------------------------------------
 
 
-@op(x=lambda g, x, out, dim: _prod_x(g, x, out, dim))
+@op(overload=("dim", "ProdBackward1"), x=lambda g, x, out, dim: _prod_x(g, x, out, dim))
 def _prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
     x = _cast(x, dtype, "prod")
     axis = None if dim is None or not x.ndim else dim
@@ -385,9 +385,8 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     """Return the gradient of running products.
 
     Without zeros it is the sum of what follows of `g * out`, divided by x. In general: with the
-    products of all that
-    comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the products of what comes
-    after.
+    products of all that comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the
+    products of what comes after.
     """
     if not x._array.ndim:
         return g
@@ -397,8 +396,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     return _shift(out, dim, 1) * sums
 
 
-# Linear recurrences are a family closed under differentiation: backward is the recurrence run from
-# the end.
+# Linear recurrences are a closed family: backward is the recurrence run from the end.
 
 
 @op(
@@ -551,8 +549,8 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     """Return the largest element; or along `dim` with its index; or the larger of two tensors.
 
     `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that
-    `indices` names (the
-    first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
+    `indices` names (the first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the
+    largest.
 
     Args:
         input: the tensor.

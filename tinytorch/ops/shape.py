@@ -892,7 +892,6 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
     return kernels.pieces(x, sizes, dim)
 
 
-@axis_is_dim
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
 
@@ -1065,9 +1064,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 # Copies: the same elements in memory of their own -----------------------------------------------------------------------
 
 
-def _kept_order(x: Any) -> Any:
-    """Return a copy with the axes in the same order in memory, contiguous where dimensions were expanded."""
-    return x.copy("C" if 0 in x.strides else "K")
+def _order(x: Any) -> str:
+    """Return NumPy's letter for a copy with the axes in the same order in memory; contiguous if one was expanded."""
+    if 0 in x.strides and any(
+        step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)
+    ):
+        return "C"
+    return "K"
 
 
 def _channels_last(rank: int, name: str) -> Any:
@@ -1079,7 +1082,7 @@ def _channels_last(rank: int, name: str) -> Any:
     return pointwise("clone", kernel, x=lambda g: g)
 
 
-_clone = pointwise("clone", _kept_order, x=lambda g: g)
+_clone = pointwise("clone", lambda x: x.copy(_order(x)), x=lambda g: g)
 _contiguous = pointwise("contiguous", lambda x: x.copy("C"), x=lambda g: g, node_name="Clone")
 _FORMATS = {
     "None": _clone,
@@ -1449,7 +1452,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         shape[i] = sizes[i]
         grids.append(_expand(_view(each, tuple(shape)), sizes))
     if exchange:
-        grids = [swapdims(grid, 0, 1) for grid in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 
@@ -1590,7 +1592,7 @@ def flipud(input: Tensor) -> Tensor:
 def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     if not dims:
         return np.roll(x, shifts)
-    return np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims] if x.ndim else None)
+    return np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
@@ -1614,6 +1616,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     axes = () if dims is None else _ints("roll", "dims", (dims,))
     if not moves:
         raise RuntimeError("`shifts` required")
+    if axes and not input._array.ndim:
+        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
     if len(moves) != len(axes) and (axes or len(moves) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
     return _roll(input, moves, axes)  # type: ignore[no-any-return]
@@ -1693,7 +1697,7 @@ def _converter(dtype: dtypes.dtype) -> Any:
     """Return the op that copies into a dtype (the engine casts gradients back)."""
     kind = dtype.numpy
     return pointwise(
-        "to", lambda x: x.astype(kind, "C" if 0 in x.strides else "K"), x=lambda g: g, node_name="ToCopy"
+        "to", lambda x: x.astype(kind, _order(x)), x=lambda g: g, node_name="ToCopy"
     )
 
 
@@ -1820,7 +1824,11 @@ def size(input: Tensor, dim: int | None = None) -> Any:
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Return how many elements lie in memory between neighbours along each dimension, or along one."""
     array = input._array
-    strides = tuple([step // array.itemsize for step in array.strides])
+    strides = [step // array.itemsize for step in array.strides]
+    for d in range(len(strides) - 1, -1, -1):
+        if array.shape[d] == 1 and not strides[d]:  # NumPy's for a new dimension: PyTorch's goes by the next one
+            strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1
+    strides = tuple(strides)
     return strides if dim is None else strides[_dimension(dim, array.shape)]
 
 

@@ -780,16 +780,21 @@ class Module:
         Raises:
             RuntimeError: there is none.
         """
-        as_device("cuda" if device is None else device)  # also a module without parameters says so
-        return self._apply(lambda t: t.cuda(device))
+        return self.to("cuda" if device is None else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give parameters and buffers new memory on `device`, without values, and return self."""
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
-        """Move parameters and buffers to memory that other processes share, and return self."""
-        return self._apply(lambda t: t.share_memory_())
+        """Raise NotImplementedError: there is no memory that several processes share.
+
+        Hand `state_dict()` from process to process instead.
+        """
+        raise NotImplementedError(
+            "share_memory: tinytorch's tensors cannot be moved to shared memory. Hand state_dict() "
+            "from process to process instead."
+        )
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, whatever the arguments: there is no compiler, the module runs as it is."""
