@@ -48,13 +48,22 @@ from tinytorch import (
     utils,
 )
 from tinytorch.nn.functional import (
+    alpha_dropout,
+    bilinear,
     celu,
+    celu_,
     cosine_similarity,
     dropout,
     layer_norm,
     pairwise_distance,
+    relu_,
+    rms_norm,
+    rrelu,
+    rrelu_,
     selu,
+    selu_,
     threshold,
+    threshold_,
 )
 from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch.ops import random

@@ -1,4 +1,4 @@
-"""What samples cannot say of indexing: errors, warnings, writing through `x[...] = y`, versions, gradients of both sides."""
+"""What samples cannot say of indexing: errors, warnings, writes by `x[...] = y`, versions, gradients of both sides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def every_warning_each_time() -> Iterator[None]:
     yield
     if oracle is not None:
         oracle.set_warn_always(False)
-
 
 
 def block(torch: Any) -> Any:
@@ -112,6 +111,8 @@ ERRORS: list[Program] = [
     lambda torch: torch.zeros(3, dtype=torch.uint8).fill_(300),
     lambda torch: block(torch).copy_(torch.zeros(3)),
     lambda torch: torch.zeros(3).copy_(torch.zeros(2, 3)),
+    lambda torch: [x.copy_(x[0]) for x in [torch.ones(3, 4)]],
+    lambda torch: [x.copy_(x.t()) for x in [torch.ones(3, 3)]],
     # index_put
     lambda torch: block(torch).index_put((index(torch, 0, 1),), torch.zeros(5)),
     lambda torch: block(torch).index_put((index(torch, 0, 1),), torch.zeros(4).double()),
@@ -155,18 +156,37 @@ ERRORS: list[Program] = [
     lambda torch: block(torch).gather(0, torch.full((1, 3, 4), -1)),
     lambda torch: block(torch).gather(0, torch.zeros(1, 4, 4, dtype=torch.long)),
     lambda torch: block(torch).gather(3, torch.zeros(1, 3, 4, dtype=torch.long)),
-    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()),
-    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), torch.zeros(1, 2, 4)),
-    lambda torch: block(torch).scatter(0, torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 4, 4)),
+    lambda torch: block(torch).scatter(
+        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()
+    ),
+    lambda torch: block(torch).scatter(
+        0, torch.zeros(1, 3, 4, dtype=torch.long), torch.zeros(1, 2, 4)
+    ),
+    lambda torch: block(torch).scatter(
+        0, torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 4, 4)
+    ),
     lambda torch: block(torch).scatter(0, torch.zeros(1, 4, 4, dtype=torch.long), 1.0),
     lambda torch: block(torch).scatter(0, torch.zeros(3, dtype=torch.long), torch.zeros(3)),
     lambda torch: block(torch).scatter(0, torch.full((1, 3, 4), 5), 1.0),
     lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4), 1.0),
-    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), 1.0, reduce="foo"),
-    lambda torch: block(torch).scatter_add(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()),
-    lambda torch: block(torch).scatter_add(0, torch.zeros(1, 2, 4, dtype=torch.long), block(torch)[:1, :1]),
-    lambda torch: block(torch).scatter_reduce(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch), "foo"),
-    lambda torch: torch.ones(3, requires_grad=True).scatter(0, index(torch, 0), 2.0, reduce="multiply").sum().backward(),
+    lambda torch: block(torch).scatter(
+        0, torch.zeros(1, 3, 4, dtype=torch.long), 1.0, reduce="foo"
+    ),
+    lambda torch: block(torch).scatter_add(
+        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()
+    ),
+    lambda torch: block(torch).scatter_add(
+        0, torch.zeros(1, 2, 4, dtype=torch.long), block(torch)[:1, :1]
+    ),
+    lambda torch: block(torch).scatter_reduce(
+        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch), "foo"
+    ),
+    lambda torch: (
+        torch.ones(3, requires_grad=True)
+        .scatter(0, index(torch, 0), 2.0, reduce="multiply")
+        .sum()
+        .backward()
+    ),
     lambda torch: torch.take(block(torch), index(torch, 30)),
     lambda torch: torch.take(block(torch), index(torch, -30)),
     lambda torch: torch.take(block(torch), index(torch, 0).int()),
@@ -229,7 +249,7 @@ def test_what_is_left_out_says_so() -> None:
         product.sum().backward()
 
 
-# x[key] = value --------------------------------------------------------------------------------------------------------
+# x[key] = value -----------------------------------------------------------------------------------
 
 #: Keys, each with the shape of a value for them.
 KEYS: list[tuple[Callable[[Any, Any], Any], tuple[int, ...]]] = [
@@ -268,7 +288,9 @@ KEYS: list[tuple[Callable[[Any, Any], Any], tuple[int, ...]]] = [
 @needs_oracle
 @pytest.mark.parametrize("kind", ["number", "tensor", "other dtype"])
 @pytest.mark.parametrize(("key", "shape"), KEYS, ids=range(len(KEYS)))
-def test_writing_by_index(key: Callable[[Any, Any], Any], shape: tuple[int, ...], kind: str) -> None:
+def test_writing_by_index(
+    key: Callable[[Any, Any], Any], shape: tuple[int, ...], kind: str
+) -> None:
     def program(torch: Any) -> Any:
         x = block(torch)
         made = torch.arange(100.0, 100.0 + np.prod(shape, dtype=int)).view(shape)
@@ -286,7 +308,9 @@ def test_gradients_of_writing_by_index(
 ) -> None:
     def program(torch: Any) -> Any:
         x = (block(torch).sin()).requires_grad_()
-        value = torch.arange(1.0, 1.0 + np.prod(shape, dtype=int)).view(shape).cos().requires_grad_()
+        value = (
+            torch.arange(1.0, 1.0 + np.prod(shape, dtype=int)).view(shape).cos().requires_grad_()
+        )
         base = x * 3
         y = base.transpose(0, 2).transpose(2, 0) if through_view else base
         y[key(torch, block(torch))] = value
@@ -308,9 +332,13 @@ def test_a_leaf_that_requires_grad_cannot_be_written_to() -> None:
             torch.ones(2, 3, requires_grad=True)[key] = 1
 
         programs.append(program)
-    programs.append(lambda torch: torch.ones(2, requires_grad=True).__setitem__(index(torch, 0), 1.0))
+    programs.append(
+        lambda torch: torch.ones(2, requires_grad=True).__setitem__(index(torch, 0), 1.0)
+    )
     programs.append(lambda torch: torch.ones(2, requires_grad=True).zero_())
-    programs.append(lambda torch: torch.ones(2, requires_grad=True).scatter_(0, index(torch, 0), 1.0))
+    programs.append(
+        lambda torch: torch.ones(2, requires_grad=True).scatter_(0, index(torch, 0), 1.0)
+    )
     for each in programs:
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             each(tinytorch)
@@ -397,7 +425,8 @@ PROGRAMS: list[Program] = [
         each.grad_fn.name() for x in [torch.ones(2, 3, 4, requires_grad=True)] for i in [index(torch, 0, 1)]
         for each in (
             x[0], x[:], x[...], x[:, 1], x[None], x[()], x[i], x[x > 0], x[True], x[0, i], x.index_select(0, i),
-            x.gather(0, i[:1].view(1, 1, 1)), x.scatter(0, i[:1].view(1, 1, 1), x), x.scatter(0, i[:1].view(1, 1, 1), 1.0),
+            x.gather(0, i[:1].view(1, 1, 1)), x.scatter(0, i[:1].view(1, 1, 1), x),
+            x.scatter(0, i[:1].view(1, 1, 1), 1.0),
             x.scatter_add(0, i[:1].view(1, 1, 1), x), x.index_add(0, i, x), x.index_copy(0, i, x),
             x.index_fill(0, i, 1.0), x.index_fill(0, i, torch.tensor(1.0)), x.index_put((i,), torch.tensor(1.0)),
             x.masked_fill(x > 0, 1.0), x.masked_fill(x > 0, torch.tensor(1.0)), x.masked_select(x > 0),
@@ -418,7 +447,7 @@ def test_behaves_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
 
 
-# Writing ops in place -----------------------------------------------------------------------------------------------------
+# Writing ops in place -----------------------------------------------------------------------------
 
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "copy_": lambda torch, y, z: y.copy_(z[0]),
@@ -427,7 +456,9 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fill_ a tensor": lambda torch, y, z: y.fill_(z[0, 0, 0]),
     "zero_": lambda torch, y, z: y.zero_(),
     "index_put_": lambda torch, y, z: y.index_put_((index(torch, 1, 0),), z),
-    "index_put_ accumulate": lambda torch, y, z: y.index_put_((index(torch, 1, 1),), z, accumulate=True),
+    "index_put_ accumulate": lambda torch, y, z: y.index_put_(
+        (index(torch, 1, 1),), z, accumulate=True
+    ),
     "index_add_": lambda torch, y, z: y.index_add_(0, index(torch, 1, 1), z, alpha=3),
     "index_add_ of itself": lambda torch, y, z: y.index_add_(0, index(torch, 1, 0), y.clone()),
     "index_copy_": lambda torch, y, z: y.index_copy_(1, index(torch, 2), z[:, :1]),
@@ -435,8 +466,12 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index_fill_ a tensor": lambda torch, y, z: y.index_fill_(1, index(torch, 2, 0), z[0, 0, 0]),
     "scatter_": lambda torch, y, z: y.scatter_(2, torch.tensor([[[3, 0]], [[1, 2]]]), z[:, :1, :2]),
     "scatter_ a number": lambda torch, y, z: y.scatter_(2, torch.tensor([[[3, 0]], [[1, 1]]]), 1.5),
-    "scatter_add_": lambda torch, y, z: y.scatter_add_(2, torch.tensor([[[3, 3]], [[1, 1]]]), z[:, :1, :2]),
-    "scatter_reduce_": lambda torch, y, z: y.scatter_reduce_(1, torch.zeros(2, 3, 4, dtype=torch.long), z, "amax"),
+    "scatter_add_": lambda torch, y, z: y.scatter_add_(
+        2, torch.tensor([[[3, 3]], [[1, 1]]]), z[:, :1, :2]
+    ),
+    "scatter_reduce_": lambda torch, y, z: y.scatter_reduce_(
+        1, torch.zeros(2, 3, 4, dtype=torch.long), z, "amax"
+    ),
     "masked_fill_": lambda torch, y, z: y.masked_fill_(block(torch) % 2 == 0, 1.5),
     "masked_fill_ a tensor": lambda torch, y, z: y.masked_fill_(block(torch)[0, 0] > 1, z[0, 0, 0]),
     "masked_scatter_": lambda torch, y, z: y.masked_scatter_(block(torch) % 2 == 0, z),

@@ -314,7 +314,7 @@ def plain_steps(dtype):
 def test_plain_steps_without_blas(dtype, monkeypatch):
     with_blas = plain_steps(dtype)
     monkeypatch.setattr(_axpy, "routines", dict)
-    assert not _axpy.axpy(np.ones(2), np.ones(2), 1.0)
+    assert not _axpy.axpy(np.ones(BLOCK), np.ones(BLOCK), 1.0)
     for a, b in zip(with_blas, plain_steps(dtype), strict=True):
         np.testing.assert_allclose(a, b, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
@@ -337,20 +337,45 @@ def read_only(array):
     return array
 
 
+N = _axpy.SMALL
+
+
+def test_what_blas_does():
+    x = np.arange(N, dtype=np.float32)
+    y = np.ones(N, np.float32)
+    if _axpy.routines():
+        assert _axpy.axpy(y, x, 0.5)
+        np.testing.assert_array_equal(y, 1 + 0.5 * x)
+    else:
+        assert not _axpy.axpy(y, x, 0.5)
+
+
 @pytest.mark.parametrize(
     ("y", "x", "a"),
     [
-        (np.ones(4)[::2], np.ones(2), 1.0),
-        (np.ones(2), np.ones(4)[::2], 1.0),
-        (np.ones((2, 3)).T, np.ones((3, 2)), 1.0),
-        (np.ones(2), np.ones(2, np.float32), 1.0),
-        (np.ones(2, np.float16), np.ones(2, np.float16), 1.0),
-        (np.ones(2, ">f4"), np.ones(2, ">f4"), 1.0),
-        (read_only(np.ones(2)), np.ones(2), 1.0),
-        (np.ones(2), np.full(2, np.nan), 0.0),
-        (np.frombuffer(b"-" + np.ones(2).tobytes(), np.float64, 2, 1), np.ones(2), 1.0),
+        (np.ones(2 * N)[::2], np.ones(N), 1.0),
+        (np.ones(N), np.ones(2 * N)[::2], 1.0),
+        (np.ones((2, N)).T, np.ones((N, 2)), 1.0),
+        (np.ones(N), np.ones(N, np.float32), 1.0),
+        (np.ones(N, np.float16), np.ones(N, np.float16), 1.0),
+        (np.ones(N, ">f4"), np.ones(N, ">f4"), 1.0),
+        (read_only(np.ones(N)), np.ones(N), 1.0),
+        (np.ones(N), np.full(N, np.nan), 0.0),
+        (np.frombuffer(bytearray(8 * N + 1), np.float64, N, 1), np.ones(N), 1.0),
+        (np.ones(N - 1), np.ones(N - 1), 1.0),
     ],
-    ids=["y strided", "x strided", "y transposed", "dtypes", "half", "bytes", "const", "0", "odd"],
+    ids=[
+        "y strided",
+        "x strided",
+        "y transposed",
+        "two dtypes",
+        "half precision",
+        "other byte order",
+        "read-only",
+        "zero",
+        "odd address",
+        "small",
+    ],
 )
 def test_arrays_that_are_not_for_blas(y, x, a):
     before = y.copy()
@@ -359,21 +384,24 @@ def test_arrays_that_are_not_for_blas(y, x, a):
 
 
 @needs_oracle
-def test_a_rate_of_zero_carries_nan_on_as_in_pytorch():
+@pytest.mark.parametrize("n", [3, N])
+def test_a_rate_of_zero_carries_nan_on_as_in_pytorch(n):
     ends = []
     for module in (tinytorch, torch):
-        p = module.ones(3, requires_grad=True)
-        p.grad = module.tensor([1.0, float("nan"), float("inf")])
+        p = module.ones(n, requires_grad=True)
+        p.grad = module.ones(n)
+        p.grad[1], p.grad[2] = float("nan"), float("inf")
         module.optim.SGD([p], lr=0.0).step()
         ends.append(p.detach().numpy())
     np.testing.assert_array_equal(*ends)
+    assert np.isnan(ends[0][1:3]).all()
 
 
-def test_memory_that_must_not_be_written_is_not():
-    p = tinytorch.ones(3, requires_grad=True)
-    p.detach().numpy().flags.writeable = False
+@pytest.mark.parametrize("n", [3, N])
+def test_memory_that_must_not_be_written_is_not(n):
+    p = tinytorch.ones(n, requires_grad=True)
     p._array.flags.writeable = False
-    p.grad = tinytorch.ones(3)
+    p.grad = tinytorch.ones(n)
     with pytest.raises(ValueError, match="read-only"):
         SGD([p], lr=1.0).step()
-    assert p.tolist() == [1.0, 1.0, 1.0]
+    assert p.tolist() == [1.0] * n

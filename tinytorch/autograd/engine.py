@@ -216,6 +216,7 @@ def walk(
                     continue
                 if not is_end and not any(edge is not None and edge[0] in needed for edge in node.edges):
                     continue
+            grads = array = entry = None  # a leaf takes over a gradient that nobody else holds: let go of the last ones
             grads = node.backward(g, create_graph, needed)
             if not retain_graph:
                 node.release()

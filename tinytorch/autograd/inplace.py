@@ -38,6 +38,10 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         edges = made.edges_of([values[i] for i in made.inputs]) if local.state.grad else None
         check_write(x, edges is not None)
         target = x._array
+        if x._cell is not None:
+            for i in made.inputs[1:]:
+                if isinstance(values[i], Tensor) and values[i]._cell is x._cell:
+                    check_overlap(target, values[i]._array)
         residuals: tuple[Any, ...] = ()
         before = None
         try:
@@ -71,6 +75,35 @@ def in_place(caller: Any, name: str | None = None) -> Any:
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
     call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
     return call
+
+
+def check_overlap(target: Any, read: Any) -> None:
+    """Raise PyTorch's error if a write to `target` changes a part of `read` while it is read.
+
+    Like PyTorch, only blocks without gaps are looked at: for others it would take too long.
+    """
+    if not (_dense(target) and _dense(read)):
+        return
+    first, last = np.lib.array_utils.byte_bounds(target)
+    begin, end = np.lib.array_utils.byte_bounds(read)
+    if (first, last) == (begin, end) and target.strides == read.strides:
+        return  # the same elements at the same places
+    if first < end and begin < last:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _dense(array: Any) -> bool:
+    """Return whether the elements fill a block of memory, in whatever order of axes."""
+    expected = array.itemsize
+    for stride, length in sorted(zip(array.strides, array.shape, strict=True)):
+        if length != 1:
+            if stride != expected:
+                return False
+            expected *= length
+    return True
 
 
 def _fits(operand: Any, target: Any) -> bool:

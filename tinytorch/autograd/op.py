@@ -692,7 +692,8 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
             array = as_array(array)
         out: Tensor = _new(Tensor)
         out._array = array
-        out._grad = out._view = out._hooks = out._accumulator = None
+        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
+        out._requires_grad = False
         state = local.state
         out._cell = None if state.inference else [0]
         if view:
@@ -720,9 +721,6 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
                 node.saved = saved
                 out._edge = (node, 0)
                 out._requires_grad = True
-                return out if wrapped is None else wrapped(out)
-        out._edge = None
-        out._requires_grad = False
         return out if wrapped is None else wrapped(out)
 
     return call

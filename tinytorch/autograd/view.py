@@ -67,11 +67,12 @@ class View:
         view.seen = source._cell[0]
         if parent is not None and parent.kind != USUAL:
             view.kind = parent.kind
+        elif state.grad:
+            view.kind = USUAL if index is None else SEVERAL
         else:
-            view.kind = (
-                INFERENCE if state.inference else WITHOUT_GRAD if not state.grad
-                else USUAL if index is None else SEVERAL
-            )  # fmt: skip
+            view.kind = INFERENCE if state.inference else WITHOUT_GRAD
+        if not state.grad:
+            made._requires_grad = view.base._requires_grad  # PyTorch's rule: a view requires grad as its base does
 
     def steps(self) -> Steps:
         """Return the steps from the base to here, without the base (so that a node can keep them)."""

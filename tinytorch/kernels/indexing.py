@@ -15,7 +15,9 @@ from tinytorch import dtypes
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any
-Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
+Indices = tuple[
+    Any, ...
+]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
 
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
@@ -36,7 +38,7 @@ def name_of(x: Array) -> str:
     return dtypes.from_numpy_dtype(x.dtype).tensor_name
 
 
-# Indexing as `x[...]` does, with index arrays and masks -------------------------------------------------------------
+# Indexing as `x[...]` does, with index arrays and masks -------------------------------------------
 
 
 def checked(x: Array, indices: Indices) -> None:
@@ -100,7 +102,7 @@ def take(x: Array, indices: Indices) -> Array:
     try:
         single = _single(indices)
         if single is not None:
-            return np.asanyarray(x.take(single[1], axis=single[0]))
+            return x.take(single[1], axis=single[0])
         out = x[key_of(indices)]
     except IndexError as error:
         raise translated(error, x.ndim) from None
@@ -127,7 +129,10 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     picked: Any = 0
     for d, index in zip(dims, arrays, strict=True):
-        picked = picked + np.where(index < 0, index + shape[d], index).astype(_INT64, copy=False) * strides[d]
+        picked = (
+            picked
+            + np.where(index < 0, index + shape[d], index).astype(_INT64, copy=False) * strides[d]
+        )
     together = dims == list(range(dims[0], dims[0] + len(dims)))
     first = dims[0] if together else 0  # where NumPy puts the dimensions of the index arrays
     rest = [d for d in range(len(shape)) if d not in dims]
@@ -135,7 +140,9 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
     total = picked.reshape((1,) * before + picked.shape + (1,) * (len(rest) - before))
     for k, d in enumerate(rest):
         steps = np.arange(0, shape[d] * strides[d], strides[d] or 1, like=like)[: shape[d]]
-        total = total + steps.reshape((-1,) + (1,) * (len(rest) - k - 1 + (picked.ndim if k < before else 0)))
+        total = total + steps.reshape(
+            (-1,) + (1,) * (len(rest) - k - 1 + (picked.ndim if k < before else 0))
+        )
     return total
 
 
@@ -191,7 +198,7 @@ def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
     return out
 
 
-# One dimension at a time ----------------------------------------------------------------------------------------------
+# One dimension at a time --------------------------------------------------------------------------
 
 
 def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
@@ -210,7 +217,8 @@ def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
     if out.flags.c_contiguous:
         add_at(out, places, rows)
     else:
-        np.add.at(out, (_ALL,) * dim + (index,), rows)
+        key: Any = (_ALL,) * dim + (index,)
+        np.add.at(out, key, rows)
 
 
 def check_kind(name: str, index: Array, words: str = "int32/int64 for index") -> None:
@@ -225,11 +233,20 @@ def check_vector(name: str, index: Array) -> None:
         raise IndexError(f"{name}(): Index is supposed to be a vector")
 
 
-def check_bounds(index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = "", least: int = 0) -> None:
+def check_bounds(
+    index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = "", least: int = 0
+) -> None:
     """Raise an error unless all indices are in [least, length)."""
-    if index.size and (index.min() < least or index.max() >= length):
-        bad = int(flat(index)[((index < least) | (index >= length)).reshape(-1)][0])
-        raise error(text or f"index {bad} is out of bounds for dimension {dim} with size {length}")
+    if not index.size:
+        return
+    if not least and index.dtype == _INT64:
+        # As unsigned numbers negative ones are large: one look at all of them is enough.
+        if np.maximum.reduce(flat(index).view(np.uint64)) < length:
+            return
+    elif index.min() >= least and index.max() < length:
+        return
+    bad = int(flat(index)[((index < least) | (index >= length)).reshape(-1)][0])
+    raise error(text or f"index {bad} is out of bounds for dimension {dim} with size {length}")
 
 
 def select_rows(x: Array, dim: int, index: Array) -> Array:
@@ -253,7 +270,7 @@ def at_rows(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
     return (_ALL,) * dim + (flat(index),)
 
 
-# Gather and scatter -----------------------------------------------------------------------------------------------------
+# Gather and scatter -------------------------------------------------------------------------------
 
 
 def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -> int:
@@ -265,7 +282,9 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
     if max(index.ndim, 1) != max(x.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if src is None else
                            "Index tensor must have the same number of dimensions as self tensor")  # fmt: skip
-    small = all(n <= m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if d != axis)
+    small = all(
+        n <= m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if d != axis
+    )
     if src is not None and isinstance(src, np.ndarray):
         if max(index.ndim, 1) != max(src.ndim, 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
@@ -275,7 +294,11 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
                 f"{axis} and to be no larger size than src {list(src.shape)}"
             )
     elif not small:
-        d = next(d for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis and n > m)
+        d = next(
+            d
+            for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True))
+            if d != axis and n > m
+        )
         raise RuntimeError(
             f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
             f"{list(x.shape)} apart from dimension {axis}"
@@ -302,7 +325,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
     axis = check_gather("gather", x, dim, index)
     if not index.size:
         return np.empty_like(x, shape=index.shape)
-    return flat(x).take(along(x.shape, axis, index))
+    return flat(x).take(flat(along(x.shape, axis, index))).reshape(index.shape)
 
 
 def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
@@ -325,7 +348,12 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
         x[...] = copy
 
 
-_REDUCTIONS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
+_REDUCTIONS: dict[str, Any] = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
 
 
 def _apply(vector: Array, places: Array, values: Any, how: str) -> None:
@@ -347,7 +375,7 @@ def scattered(x: Array, shape: tuple[int, ...], dim: int, index: Array, distinct
     return out
 
 
-# Masks --------------------------------------------------------------------------------------------------------------------
+# Masks --------------------------------------------------------------------------------------------
 
 
 def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
@@ -358,7 +386,7 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
     return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
 
 
-# Sorting and searching ----------------------------------------------------------------------------------------------------
+# Sorting and searching ----------------------------------------------------------------------------
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
@@ -367,7 +395,9 @@ def order(x: Array, axis: int, descending: bool) -> Array:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
     # Stable from the end: the last of the reversed ties is the first of them.
-    return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(_INT64, copy=False)
+    return (
+        x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]
+    ).astype(_INT64, copy=False)
 
 
 def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -405,7 +435,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 
 def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     """Return where each value would be inserted into the (rows of the) sorted sequence."""
-    side = "right" if right else "left"
+    side: Any = "right" if right else "left"
     if sorted_sequence.ndim == 1:
         return np.searchsorted(sorted_sequence, values, side=side)
     out = np.empty_like(values, dtype=_INT64, order="C", subok=True)
@@ -417,12 +447,14 @@ def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
 
 
 def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
-    """Return the different elements (or parts along `dim`) in order, which one each element is, and how many of each."""
+    """Return the different elements (or parts along `dim`) in order, the place of each, and the counts."""
     if dim is not None and x.ndim:
         axis = axis_of(dim, x.ndim, "unique")
         if x.size == 0:
             if any(n == 0 for d, n in enumerate(x.shape) if d != axis):
-                raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+                raise RuntimeError(
+                    "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+                )
             none = np.zeros((0,), _INT64, like=x)
             return x.copy(), none, none
         values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)

@@ -15,7 +15,6 @@ from tinytorch.kernels.activation import widened
 __all__ = [
     "by_class",
     "cross_entropy",
-    "cross_entropy_grad",
     "nll",
     "nll_grad",
     "reduced",
@@ -108,21 +107,15 @@ def _total(
     return total.astype(dtype, copy=False)
 
 
-def _unweighted(g: Array, count: int, weights: Array | None, reduction: str) -> Array:
-    """Return the gradient of each sample's loss before its weight: a scalar, or (N,)."""
-    g = widened(g)
-    if reduction == "none":
-        return g.reshape(-1)
-    if reduction == "mean":
-        return g / (count if weights is None else np.add.reduce(weights))
-    return g
-
-
 def _upstream(
     g: Array, count: int, weights: Array | None, counts: Array | None, reduction: str
 ) -> Array:
     """Return minus the gradient of each label's log-probability: a scalar, or (N,)."""
-    g = _unweighted(g, count, weights, reduction)
+    g = widened(g)
+    if reduction == "none":
+        g = g.reshape(-1)
+    elif reduction == "mean":
+        g = g / (count if weights is None else np.add.reduce(weights))
     if weights is not None:
         g = g * weights
     if counts is not None:
@@ -174,89 +167,68 @@ def cross_entropy(
     reduction: str,
     label_smoothing: float,
 ) -> tuple[Array, Array]:
-    """Return the cross entropy, and the probabilities (N, C) that its gradient needs.
+    """Return the cross entropy of scores and labels, and its derivative by the scores.
 
     Per sample: log(sum(exp(x))) - x[label]. The maximum is subtracted first, so that nothing
-    overflows.
+    overflows. The derivative, softmax(x) less one at the label, takes one pass more over what the
+    forward has at hand; it is that of the reduced loss, of each sample's own for "none".
     """
     scores = widened(rows(x))
-    classes = scores.shape[1]
+    count, classes = scores.shape
     labels, counts = _labels(target, classes, ignore_index)
     if not scores.size:
-        return _total(
-            scores.reshape(-1)[: labels.size], None, reduction, target.shape, x.dtype
-        ), scores
+        losses = scores.reshape(-1)[:count]
+        return _total(losses, None, reduction, target.shape, x.dtype), np.zeros_like(x)
     weights = _label_weights(labels, counts, weight, scores[:0])
+    places = np.arange(count)
     shifted = scores - np.maximum.reduce(scores, 1, keepdims=True)
-    picked = shifted[np.arange(labels.size), labels]
-    if label_smoothing > 0:  # the share of every class in the target: sum_c weight_c * x_c
-        ones = np.ones(classes, scores.dtype, like=scores) if weight is None else widened(weight)
-        all_classes, all_weights = shifted @ ones, np.add.reduce(ones)
-    probabilities = np.exp(shifted, out=shifted)
-    total = np.add.reduce(probabilities, 1)
-    probabilities /= total[:, None]
+    picked = shifted[places, labels]
+    if label_smoothing > 0:  # every class has a share in the target
+        shares = np.full_like(scores, label_smoothing / classes, shape=classes)
+        if weight is not None:
+            shares *= weight
+        shared = shifted @ shares
+    slope = np.exp(shifted, out=shifted)
+    total = np.add.reduce(slope, 1)
     normaliser = np.log(total)
     losses = normaliser - picked
-    if weights is not None:
-        losses *= weights
+    own: Any = 1 if weights is None else weights  # the weight of the label in the target ...
+    every: Any = own  # ... and of all classes together
     if label_smoothing > 0:
-        smooth = normaliser * all_weights
-        smooth -= all_classes
-        losses *= 1 - label_smoothing
-        losses += smooth * (label_smoothing / classes)
+        own = own * (1 - label_smoothing)
+        every = own + np.add.reduce(shares)
+        losses *= own
+        losses += normaliser * np.add.reduce(shares) - shared
+    elif weights is not None:
+        losses *= weights
+    scale = 1.0
+    if reduction == "mean":
+        scale = 1 / (count if weights is None else np.add.reduce(weights))
+    slope *= (every * scale / total)[:, None]
+    if label_smoothing > 0:
+        slope -= shares * scale
+    slope[places, labels] -= own * scale
     if counts is not None:
         losses[~counts] = 0  # also where the scores are infinite
-    return _total(losses, weights, reduction, target.shape, x.dtype), probabilities
-
-
-def cross_entropy_grad(
-    g: Array,
-    shape: tuple[int, ...],
-    target: Array,
-    weight: Array | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-    probabilities: Array,
-) -> Array:
-    """Return the gradient of `cross_entropy`: probabilities * sum(target) - target."""
-    if not probabilities.size:
-        return np.zeros_like(g, shape=shape)
-    classes = probabilities.shape[1]
-    labels, counts = _labels(target, classes, ignore_index)
-    weights = _label_weights(labels, counts, weight, probabilities[:0])
-    if label_smoothing > 0:
-        targets, _ = soft_targets(probabilities, target, weight, ignore_index, label_smoothing)
-        out = probabilities * np.add.reduce(targets, 1, keepdims=True)
-        out -= targets
-        upstream = _unweighted(g, labels.size, weights, reduction)
-        out *= upstream[:, None] if upstream.ndim else upstream
-        if counts is not None:
-            out[~counts] = 0
-    else:
-        upstream = _upstream(g, labels.size, weights, counts, reduction)
-        out = probabilities * (upstream[:, None] if upstream.ndim else upstream)
-        out[np.arange(labels.size), labels] -= upstream
-    return by_class(out, shape)
+        slope[~counts] = 0  # also where the scale is: all are ignored
+    return _total(losses, weights, reduction, target.shape, x.dtype), by_class(slope, x.shape)
 
 
 def soft_targets(
     like: Array, target: Array, weight: Array | None, ignore_index: int, label_smoothing: float
-) -> tuple[Array, Array | None]:
-    """Return q (N, C), a sample's loss being -sum_c q_c log p_c, and its weights in the mean.
+) -> tuple[Array, float]:
+    """Return q (N, C), a sample's loss being -sum_c q_c log p_c, and the divisor of the mean.
 
     `like` is an array of the scores' dtype and of shape (N, C).
     """
-    classes = like.shape[1]
+    count, classes = like.shape
     labels, counts = _labels(target, classes, ignore_index)
     weights = _label_weights(labels, counts, weight, like[:0])
     out = np.zeros_like(like)
     if label_smoothing > 0:
         out += (1 if weight is None else weight) * (label_smoothing / classes)
-    if labels.size and classes:
-        out[np.arange(labels.size), labels] += (1 if weights is None else weights) * (
-            1 - label_smoothing
-        )
+    if like.size:
+        out[np.arange(count), labels] += (1 if weights is None else weights) * (1 - label_smoothing)
     if counts is not None:
         out[~counts] = 0
-    return out, weights
+    return out, count if weights is None else float(np.add.reduce(weights))

@@ -32,7 +32,9 @@ def inferred(size: int, shape: Sequence[int]) -> tuple[int, ...]:
                 raise RuntimeError("only one dimension can be inferred")
             unknown = i
         elif length < 0:
-            raise RuntimeError(f"invalid shape dimension {length} at index {i} of shape {full(shape)}")
+            raise RuntimeError(
+                f"invalid shape dimension {length} at index {i} of shape {full(shape)}"
+            )
         else:
             known *= length
     if unknown is None:
@@ -97,13 +99,15 @@ def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
             raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {last}")
         ratio = kind.itemsize // mine.itemsize
         if ratio and x.shape[-1] % ratio:
-            raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}")
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}"
+            )
     return x.view(kind.numpy)
 
 
 def writable(made: Array, x: Array) -> Array:
     """Return the view `made` of `x`, which NumPy gave as read-only, writable if `x` is."""
-    if type(made) is np.ndarray and x.flags.writeable:
+    if isinstance(made, np.ndarray) and x.flags.writeable:
         made.flags.writeable = True
     return made
 
@@ -145,7 +149,9 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
-        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dim} is {length} but size is {size}"
+        )
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not x.ndim:
@@ -153,7 +159,9 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
     if size == 0:
         count = length // step + 1
         return np.empty_like(x, shape=(*x.shape[:dim], count, *x.shape[dim + 1 :], 0))
-    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dim, writeable=x.flags.writeable)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        x, size, axis=dim, writeable=x.flags.writeable
+    )
     return windows[(slice(None),) * dim + (slice(None, None, step),)]
 
 
@@ -181,7 +189,9 @@ def diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 def embed_diagonal(x: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     """Return zeros of `shape` with `x` on the diagonals that `diagonal` names."""
     out = np.zeros(shape, x.dtype, like=x)
-    diagonal(out, offset, dim1, dim2)[...] = x
+    places = np.arange(x.shape[-1], like=x)
+    planes = np.moveaxis(out, (dim1, dim2), (-2, -1))
+    planes[..., places + max(-offset, 0), places + max(offset, 0)] = x
     return out
 
 
@@ -216,7 +226,9 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
         if x.shape == (0,):
             continue
         if x.ndim != first.ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}")
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
+            )
         for d, (want, have) in enumerate(zip(first.shape, x.shape, strict=True)):
             if want != have and d != axis:
                 raise RuntimeError(
@@ -279,7 +291,7 @@ def rotated(x: Array, k: int, dim0: int, dim1: int) -> Array:
 def flip(x: Array, axes: Sequence[int]) -> Array:
     """Return a copy in reverse order along `axes` (from 0), the axes in the same order in memory."""
     backwards, straight = slice(None, None, -1), slice(None)
-    return x[tuple([backwards if i in axes else straight for i in range(x.ndim)])].copy("K")
+    return x[(*[backwards if i in axes else straight for i in range(x.ndim)], ...)].copy("K")
 
 
 def storage(x: Array) -> Array:
@@ -320,14 +332,16 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int
             f"{owner.nbytes}"
         )
     flat = owner.ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
-    return np.lib.stride_tricks.as_strided(
-        flat[start:] if 0 not in size else flat[:0],
-        tuple(size),
-        tuple([step * x.itemsize for step in stride]),
+    steps = tuple([step * x.itemsize for step in stride])
+    made = np.lib.stride_tricks.as_strided(
+        flat[:0] if 0 in size else flat[start:], tuple(size), steps
     )
+    return made if type(made) is type(x) else made.view(type(x))
 
 
-Geometry = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides and offset, in elements of a memory
+Geometry = tuple[
+    tuple[int, ...], tuple[int, ...], int
+]  # sizes, strides and offset, in elements of a memory
 
 
 def geometry(x: Array) -> Geometry:
@@ -338,7 +352,9 @@ def geometry(x: Array) -> Geometry:
 def restrided(x: Array, source: Geometry, target: Geometry) -> Array:
     """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
     places = [_places(each, x) for each in (source, target)]
-    memory = np.zeros(1 + max([int(each.max()) for each in places if each.size], default=0), x.dtype, like=x)
+    memory = np.zeros(
+        1 + max([int(each.max()) for each in places if each.size], default=0), x.dtype, like=x
+    )
     np.add.at(memory, places[0].reshape(-1), x.reshape(-1))
     return memory[places[1]]
 
@@ -347,5 +363,7 @@ def _places(of: Geometry, x: Array) -> Array:
     shape, strides, start = of
     places = np.full_like(x, start, dtype=np.int64, shape=shape)
     for i, (length, step) in enumerate(zip(shape, strides, strict=True)):
-        places += (step * np.arange(length, like=x)).reshape([-1 if d == i else 1 for d in range(len(shape))])
+        places += (step * np.arange(length, like=x)).reshape(
+            [-1 if d == i else 1 for d in range(len(shape))]
+        )
     return places

@@ -16,9 +16,9 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import written
+from tinytorch.autograd.inplace import check_overlap, written
 from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import op, translated
+from tinytorch.autograd.op import as_array, op, translated
 from tinytorch.autograd.view import check_write
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
@@ -46,6 +46,7 @@ __all__ = [
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
 _NUMBERS = (int, float, np.number, np.bool_)
+_OPERANDS = (Tensor, *_NUMBERS)
 
 
 def _zeros(g: Tensor) -> Tensor:
@@ -54,16 +55,21 @@ def _zeros(g: Tensor) -> Tensor:
     return made
 
 
-# Ops that write ------------------------------------------------------------------------------------------------------
+# Ops that write -----------------------------------------------------------------------------------
 
 
 def writing(
-    *, names: tuple[str, ...], prepare: Callable[..., Any] | None = None, broadcasts: bool = False, **formulas: Any
+    *,
+    names: tuple[str, ...],
+    prepare: Callable[..., Any] | None = None,
+    broadcasts: bool = False,
+    **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op from a function that writes into its first argument, and the op's in-place form.
 
     Args:
-        names: PyTorch's names of the nodes; with two, the second is the overload with a tensor for the last argument.
+        names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
+            with a tensor for the last argument.
         prepare: makes what a call out of place writes into, by default a copy of the first argument.
         broadcasts: see `op`.
         **formulas: see `op`; none may name the first argument, which is written over.
@@ -84,7 +90,9 @@ def writing(
     return declare
 
 
-def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:
+def _out_of_place(
+    write: Callable[..., Any], prepare: Callable[..., Any] | None
+) -> Callable[..., Any]:
     def kernel(x: Any, *args: Any) -> Any:
         out = x.copy("C") if prepare is None else prepare(x, *args)
         write(out, *args)
@@ -108,9 +116,12 @@ def _in_place(caller: Any, write: Callable[..., Any]) -> Any:
         for i in made.inputs:
             value = values[i]
             if isinstance(value, Tensor):
-                array = value._array
-                # What is read while this memory is written must not change under way.
-                arrays[i] = array.copy() if i and np.may_share_memory(array, target) else array
+                array = arrays[i] = value._array
+                if i and value._cell is x._cell and x._cell is not None:
+                    check_overlap(target, array)
+                    # It does not look at arrays with gaps: what is read must not change under way.
+                    if np.may_share_memory(array, target):
+                        arrays[i] = array.copy()
             elif not isinstance(value, _NUMBERS):
                 made.refuse(value, i)
         try:
@@ -125,7 +136,9 @@ def _in_place(caller: Any, write: Callable[..., Any]) -> Any:
         return x
 
     call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
-    call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    call.__doc__ = (
+        f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    )
     return call
 
 
@@ -145,7 +158,9 @@ def _scalar(name: str, value: Any) -> Any:
                 f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {ndim} dimension(s)."
             )
     elif not isinstance(value, _NUMBERS):
-        raise TypeError(f"{name}_(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
+        raise TypeError(
+            f"{name}_(): argument 'value' must be Tensor or Number, not {type(value).__name__}"
+        )
     return value
 
 
@@ -161,14 +176,11 @@ def _copy(x: Any, y: Any) -> None:
 _copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
 
 
-@writing(names=("FillBackward2", "FillBackward3"), x=_zeros, value=lambda g: g.sum())
+@writing(
+    names=("FillBackward2", "FillBackward3", "ZeroBackward0"), x=_zeros, value=lambda g: g.sum()
+)
 def _fill(x: Any, value: Any) -> None:
     x[...] = _fitting(value, x)
-
-
-@writing(names=("ZeroBackward0",), x=_zeros)
-def _zero(x: Any) -> None:
-    x[...] = 0
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
@@ -194,7 +206,15 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
             f"non-singleton dimension {len(shape) - back}"
         )
-    return _copy[1](self, src if isinstance(src, Tensor) else wrap(np.asarray(src)))  # type: ignore[no-any-return]
+    if not isinstance(src, Tensor):
+        src = wrap(np.asarray(src))
+    same_memory = src._cell is self._cell and src._cell is not None
+    if same_memory or (local.state.grad and (src.requires_grad or self.requires_grad)):
+        return _copy[1](self, src)  # type: ignore[no-any-return]
+    check_write(self, False)
+    self._array[...] = src._array
+    self._bump()
+    return self
 
 
 def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -219,12 +239,22 @@ def fill_(self: Tensor, value: Any) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         return _fill[1][1](self, value)  # type: ignore[no-any-return]
-    return _fill[0][1](self, value)  # type: ignore[no-any-return]
+    if local.state.grad and self.requires_grad:
+        return _fill[0][1](self, value)  # type: ignore[no-any-return]
+    check_write(self, False)
+    self._array[...] = _fitting(value, self._array)
+    self._bump()
+    return self
 
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
-    return _zero[1](self)  # type: ignore[no-any-return]
+    if local.state.grad and self.requires_grad:
+        return _fill[2][1](self, 0)  # type: ignore[no-any-return]
+    check_write(self, False)
+    self._array[...] = 0
+    self._bump()
+    return self
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
@@ -241,7 +271,9 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if wrap and len(shape) == 2 and shape[0] > shape[1]:
         places = np.arange(0, shape[0] * shape[1], shape[1] + 1)
     else:
-        places = np.arange(min(shape)) * builtins.sum(int(np.prod(shape[d + 1 :])) for d in range(len(shape)))
+        places = np.arange(min(shape)) * builtins.sum(
+            int(np.prod(shape[d + 1 :])) for d in range(len(shape))
+        )
     keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
     setitem(self, keys, fill_value)
     return self
@@ -252,7 +284,7 @@ def _wrapped(array: Any) -> Tensor:
     return made
 
 
-# What stands between the brackets ---------------------------------------------------------------------------------------
+# What stands between the brackets -----------------------------------------------------------------
 
 
 def _is_full(key: slice) -> bool:
@@ -269,13 +301,15 @@ def _checked_slice(key: slice) -> slice:
         if step < 0:
             raise ValueError("step must be greater than zero")
     start, stop = key.start, key.stop
-    if type(start) is int and type(stop) is int and step is None:
+    if (start is None or type(start) is int) and (stop is None or type(stop) is int):
         return key
     for bound in (start, stop):
         if bound is not None and not hasattr(bound, "__index__"):
             raise TypeError("slice indices must be integers or None or have an __index__ method")
     return slice(
-        None if start is None else operator.index(start), None if stop is None else operator.index(stop), step
+        None if start is None else operator.index(start),
+        None if stop is None else operator.index(stop),
+        step,
     )
 
 
@@ -313,7 +347,10 @@ def _from_sequence(index: Any) -> Any:
 def _means_tuple(key: Any) -> bool:
     """Return whether a sequence stands for a tuple of indices, as PyTorch still has it."""
     return len(key) < 32 and any(
-        each is None or each is Ellipsis or isinstance(each, (Tensor, slice, list, tuple, range, str)) for each in key
+        each is None
+        or each is Ellipsis
+        or isinstance(each, (Tensor, slice, list, tuple, range, str))
+        for each in key
     )
 
 
@@ -424,7 +461,11 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         return step_op, tuple(steps), ()
     while indices[-1] is None:
         indices.pop()
-    if step_op is aliased or step_op is None or all(isinstance(s, slice) and _is_full(s) for s in steps[:-1]):
+    if (
+        step_op is aliased
+        or step_op is None
+        or all(isinstance(s, slice) and _is_full(s) for s in steps[:-1])
+    ):
         return None, (), tuple(indices)
     return step_op, tuple(steps), tuple(indices)
 
@@ -446,7 +487,9 @@ def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
     """Return indices that the graph can keep: nobody may write to them before backward."""
-    return tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
+    return (
+        tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
+    )
 
 
 def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
@@ -459,6 +502,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     try:
         if kind is int:
             return selected(self, (key, ...))  # type: ignore[no-any-return]
+        if kind is slice and key.step is None and self._array.ndim:
+            return part(self, (_checked_slice(key),))  # type: ignore[no-any-return]
         step_op, steps, indices = _parsed(self, key)
         if not indices:
             return step_op(self, steps)  # type: ignore[no-any-return]
@@ -471,17 +516,21 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, a number or a tensor that broadcasts, into the part of the tensor that `key` names."""
-    if not isinstance(value, (Tensor, *_NUMBERS)):
+    if not isinstance(value, _OPERANDS):
         raise TypeError(f"can't assign a {_kind_name_of(value)} to a {self.type()}")
     if key is False:
         return  # names nothing
     try:
         step_op, steps, indices = _parsed(self, None if key is True else key)
-        recorded = local.state.grad and (self.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+        recorded = local.state.grad and (
+            self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)
+        )
+        if not recorded and self._cell is not None and 0 not in self._array.strides:
+            _write_directly(
+                self, step_op, steps, indices, value
+            )  # nothing to record, no view to make
+            return
         if not indices:
-            if not recorded and self._cell is not None and 0 not in self._array.strides:
-                _write_directly(self, steps, value)  # the short way: nothing to record, no view to make
-                return
             target = step_op(self, steps)
             if isinstance(value, Tensor):
                 _copy[1](target, _expanded(value, target._array.shape))
@@ -490,7 +539,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             return
         target = self if step_op is None else step_op(self, steps)
         if isinstance(value, Tensor):
-            value = _without_leading_ones(value, target, indices)
+            value = _without_leading_ones(value, target._array, indices)
         else:
             value = wrap(np.asarray(_fitting(value, target._array)).astype(target._array.dtype))
         _index_put[1](target, _kept(indices, recorded), value, False)
@@ -510,9 +559,18 @@ def _kind_name_of(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _write_directly(self: Tensor, steps: Any, value: Any) -> None:
-    region = self._array[steps]
-    if isinstance(value, Tensor):
+def _write_directly(
+    self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, ...], value: Any
+) -> None:
+    region = self._array if step_op is None else self._array[steps]
+    if indices:
+        if isinstance(value, Tensor):
+            given = _without_leading_ones(value, region, indices)._array
+            _check_same_dtype(region, given, indices, False)
+        else:
+            given = _fitting(value, region)
+        kernels.put(region, indices, given, False)
+    elif isinstance(value, Tensor):
         given = value._array
         while given.ndim > region.ndim and given.shape[0] == 1:
             given = given[0, ...]
@@ -533,15 +591,24 @@ def _expanded(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return expand(value if given == value._array.shape else reshape(value, given), shape)
 
 
-def _without_leading_ones(value: Tensor, target: Tensor, indices: tuple[Any, ...]) -> Tensor:
+def _without_leading_ones(value: Tensor, target: Any, indices: tuple[Any, ...]) -> Tensor:
     """Return `value` without the dimensions of length 1 in front that what is indexed does not have."""
     given = value._array.shape
     if len(given) <= 1 or given[0] != 1:
         return value
-    ndim = target._array[kernels.key_of(indices)].ndim
+    ndim = target[kernels.key_of(indices)].ndim
     while len(given) > ndim and given[0] == 1:
         given = given[1:]
     return value if given == value._array.shape else reshape(value, given)
+
+
+def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool) -> None:
+    # One element for a mask is a fill, which casts.
+    if y.dtype != x.dtype and (accumulate or y.size != 1 or not kernels.is_mask(indices)):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
+            f"destination and {kernels.name_of(y)} for the source."
+        )
 
 
 def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:
@@ -550,13 +617,14 @@ def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tenso
     return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)  # type: ignore[no-any-return]
 
 
-@writing(names=("IndexPutBackward0",), x=_index_put_x, y=lambda g, indices: _index(g, indices), broadcasts=True)
+@writing(
+    names=("IndexPutBackward0",),
+    x=_index_put_x,
+    y=lambda g, indices: _index(g, indices),
+    broadcasts=True,
+)
 def _index_put(x: Any, indices: tuple[Any, ...], y: Any, accumulate: bool) -> None:
-    if y.dtype != x.dtype and (accumulate or y.size != 1 or not kernels.is_mask(indices)):
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {kernels.name_of(x)} for the "
-            f"destination and {kernels.name_of(y)} for the source."
-        )
+    _check_same_dtype(x, y, indices, accumulate)
     kernels.put(x, indices, y, accumulate)
 
 
@@ -568,9 +636,13 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
         )
     for k, each in enumerate(indices):
         if not isinstance(each, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
+            )
     if len(indices) > input._array.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
+        raise IndexError(
+            f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})"
+        )
     return _kept(tuple([_index_array(each) for each in indices]), local.state.grad)
 
 
@@ -600,7 +672,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)  # type: ignore[no-any-return]
 
 
-# Rows along a dimension ---------------------------------------------------------------------------------------------------
+# Rows along a dimension ---------------------------------------------------------------------------
 
 
 @op(x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
@@ -646,7 +718,9 @@ def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
             f"{kernels.name_of(index)} and size: {list(index.shape)}"
         )
     if index.dtype != _INT64 and index.dtype != np.int32:
-        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}")
+        raise RuntimeError(
+            f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}"
+        )
     if source.dtype != x.dtype:
         raise RuntimeError(
             f"{name}_(): self ({kernels.name_of(x)}) and source ({kernels.name_of(source)}) must have the same "
@@ -655,7 +729,9 @@ def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
     return axis
 
 
-def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any) -> Tensor:
+def _index_add_source(
+    g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any
+) -> Tensor:
     rows = index_select(g, dim, index)
     rows = rows if rows._array.shape == source_shape else reshape(rows, source_shape)
     return rows if alpha == 1 else rows * alpha
@@ -666,7 +742,9 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     axis = _rows_of("index_add", x, dim, index, source)
     if x.ndim and (
         source.ndim != x.ndim
-        or any(n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis)
+        or any(
+            n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
+        )
     ):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
@@ -724,7 +802,9 @@ index_add_.__doc__ = "In-place version of `index_add`."
 def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
     axis = axis_of(dim, x.ndim, "index_copy")
     if index.dtype != _INT64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}")
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}"
+        )
     if source.dtype != x.dtype:
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
@@ -733,13 +813,17 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if not source.ndim and index.size != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {index.size})"
+        )
     if source.ndim != x.ndim and source.ndim and x.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
         )
-    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
+    slices = [
+        each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)
+    ]
     if slices[0] != slices[1]:
         mine, theirs = (" ".join(map(str, each)) for each in slices)
         raise RuntimeError(
@@ -816,7 +900,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
         tensor([7., 0., 7.])
     """
-    return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))  # type: ignore[no-any-return]
+    return _index_fill[isinstance(value, Tensor)][0](  # type: ignore[no-any-return]
+        input, dim, index, _scalar("index_fill", value)
+    )
 
 
 @axis_is_dim
@@ -825,7 +911,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))  # type: ignore[no-any-return]
 
 
-# Gather and scatter --------------------------------------------------------------------------------------------------------
+# Gather and scatter -------------------------------------------------------------------------------
 
 
 @op(
@@ -888,7 +974,9 @@ def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
 
 
 def _no_gradient(g: Tensor) -> Any:
-    raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
+    raise RuntimeError(
+        "the derivative for 'aten::scatter' with reduce='multiply' is not implemented"
+    )
 
 
 @writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
@@ -922,7 +1010,13 @@ def _source(src: Any, value: Any) -> Any:
 
 @axis_is_dim
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
 
@@ -949,7 +1043,13 @@ def scatter(
 
 @axis_is_dim
 def scatter_(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """In-place version of `scatter`."""
     src = _source(src, value)
@@ -977,7 +1077,11 @@ def _extreme_rule(
     out: Tensor,
 ) -> Any:  # fmt: skip
     """Return the gradients of "amax" and "amin": shared by all elements that are equal to the result."""
-    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    part_of_src = (
+        src
+        if src._array.shape == index._array.shape
+        else src[tuple([slice(n) for n in index.shape])]
+    )
     mine = (x == out).to(g.dtype)
     if not include_self:
         mine = _scatter[0][0](mine, dim, index, 0)
@@ -1012,10 +1116,14 @@ def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_s
 
 def _check_no_zero(values: Tensor) -> None:
     if not values._array.all():
-        raise NotImplementedError("the gradient of scatter_reduce(reduce='prod') with zeros among the factors")
+        raise NotImplementedError(
+            "the gradient of scatter_reduce(reduce='prod') with zeros among the factors"
+        )
 
 
-def _scatter_prod_x(g: Tensor, x: Tensor, dim: int, index: Tensor, include_self: bool, out: Tensor) -> Tensor:
+def _scatter_prod_x(
+    g: Tensor, x: Tensor, dim: int, index: Tensor, include_self: bool, out: Tensor
+) -> Tensor:
     if include_self:
         _check_no_zero(x)
         return g * out / x
@@ -1023,7 +1131,11 @@ def _scatter_prod_x(g: Tensor, x: Tensor, dim: int, index: Tensor, include_self:
 
 
 def _scatter_prod_src(g: Tensor, dim: int, index: Tensor, src: Tensor, out: Tensor) -> Tensor:
-    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    part_of_src = (
+        src
+        if src._array.shape == index._array.shape
+        else src[tuple([slice(n) for n in index.shape])]
+    )
     _check_no_zero(part_of_src)
     share = gather(g * out, dim, index) / part_of_src
     if share._array.shape != src._array.shape:
@@ -1073,7 +1185,9 @@ def scatter_reduce(
         return _scatter_extreme(input, dim, index, src, reduce, include_self)  # type: ignore[no-any-return]
     if reduce == "prod":
         return _scatter_prod(input, dim, index, src, include_self)  # type: ignore[no-any-return]
-    raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    raise RuntimeError(
+        f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+    )
 
 
 def scatter_reduce_(
@@ -1084,12 +1198,14 @@ def scatter_reduce_(
     return copy_(self, scatter_reduce(before, dim, index, src, reduce, include_self=include_self))
 
 
-# The flattened tensor --------------------------------------------------------------------------------------------------------
+# The flattened tensor -----------------------------------------------------------------------------
 
 
 def _check_flat(name: str, x: Any, index: Any) -> None:
     if index.dtype != _INT64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}"
+        )
     if index.size and not x.size:
         raise IndexError(f"{name}(): tried to {name} from an empty tensor")
     bad = index[(index < -x.size) | (index >= x.size)]
@@ -1112,7 +1228,7 @@ def take(x: Any, index: Any) -> Any:
         tensor([4, 5, 8])
     """
     _check_flat("take", x, index)
-    return kernels.flat(x).take(index)
+    return kernels.flat(x).take(kernels.flat(index)).reshape(index.shape)
 
 
 @op(x=lambda g, index: take(g, index), index=None, name="TakeBackward")
@@ -1198,7 +1314,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(expand(input, sizes), axis, expand(indices, places))  # type: ignore[no-any-return]
 
 
-# Masks ------------------------------------------------------------------------------------------------------------------------
+# Masks --------------------------------------------------------------------------------------------
 
 
 def _check_mask(name: str, mask: Any) -> None:
@@ -1369,8 +1485,14 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    if not isinstance(condition, Tensor) or any(not isinstance(each, (Tensor, *_NUMBERS)) for each in (input, other)):
-        kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
+    if not (
+        isinstance(condition, Tensor)
+        and isinstance(input, _OPERANDS)
+        and isinstance(other, _OPERANDS)
+    ):
+        kinds = ", ".join(
+            type(each).__name__ for each in (condition, input, other) if each is not None
+        )
         raise TypeError(
             f"where() received an invalid combination of arguments - got ({kinds}), but expected (Tensor condition, "
             "Tensor or Number input, Tensor or Number other)"
@@ -1390,10 +1512,14 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         condition = wrap(condition._array.astype(np.bool_))
     pair: list[Any] = [input, other]
     if not (
-        isinstance(input, Tensor) and isinstance(other, Tensor) and input._array.dtype == other._array.dtype
+        isinstance(input, Tensor)
+        and isinstance(other, Tensor)
+        and input._array.dtype == other._array.dtype
     ):
         ranked = [
-            (each.dtype, 2 if each._array.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
+            (each.dtype, 2 if each._array.ndim else 1)
+            if isinstance(each, Tensor)
+            else (dtypes.of_number(each), 0)
             for each in pair
         ]
         common = dtypes.result_dtype(*ranked)
@@ -1402,8 +1528,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
                 pair[i] = wrap(np.asarray(each).astype(common.numpy))
             elif each.dtype is not common:
                 pair[i] = each.to(common)
-    _check_broadcast(condition, *pair)
-    return _where(condition, *pair)
+    try:
+        return _where(condition, *pair)
+    except RuntimeError:
+        _check_broadcast(condition, *pair)
+        raise
 
 
 def _check_broadcast(*tensors: Tensor) -> None:
@@ -1451,7 +1580,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple([wrap(each) for each in np.nonzero(array if array.ndim else array[None])])
     if not array.ndim:
-        return wrap(np.zeros((int(bool(array)), 0), _INT64))
+        return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
     return wrap(np.stack(np.nonzero(array), axis=1))
 
 
@@ -1460,7 +1589,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)  # type: ignore[no-any-return]
 
 
-# Sorting -----------------------------------------------------------------------------------------------------------------------
+# Sorting ------------------------------------------------------------------------------------------
 
 
 def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
@@ -1470,7 +1599,7 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
     return _scattered(g[0], x_shape, dim, out1, True)  # type: ignore[no-any-return]
 
 
-def _sorter(name: str, node_name: str) -> Any:
+def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that returns elements in order, and their indices."""
     return op(
         x=_placed, outputs=2, nondiff=(1,), name=node_name,
@@ -1497,7 +1626,9 @@ def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
 
 
 @axis_is_dim
-def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
     Args:
@@ -1516,7 +1647,9 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 
 @axis_is_dim
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`."""
     return sort(input.detach(), dim, descending)[1]  # type: ignore[no-any-return]
 
@@ -1552,7 +1685,11 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """Return the different elements in ascending order; every NaN is different.
 
@@ -1590,12 +1727,12 @@ def unique_consecutive(
 
 
 def _asked_for(found: Sequence[Any], return_inverse: bool, return_counts: bool) -> Any:
-    values, inverse, counts = (wrap(np.asarray(each)) for each in found)
+    values, inverse, counts = (wrap(as_array(each)) for each in found)
     results = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return results if len(results) > 1 else values
 
 
-# Counting and searching -----------------------------------------------------------------------------------------------------------
+# Counting and searching ---------------------------------------------------------------------------
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -1619,7 +1756,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if array.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'")
+        raise NotImplementedError(
+            f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'"
+        )
     if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
@@ -1654,7 +1793,9 @@ def searchsorted(
     """
     check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
     if side is not None and side not in ("left", "right"):
-        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
     if side == "left" and right:
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
@@ -1673,11 +1814,13 @@ def searchsorted(
         )
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter._array, -1)
-    found = np.asarray(kernels.search(sequence, values, right or side == "right"))
+    found = as_array(kernels.search(sequence, values, right or side == "right"))
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))  # type: ignore[no-any-return]
 
 
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
 
     Example:
@@ -1687,11 +1830,15 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     """
     check_tensor(boundaries, "bucketize", "boundaries", 2)
     if boundaries._array.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})"
+        )
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """Return whether each of `elements` is among `test_elements` (`invert`: is not).
 
     Example:
@@ -1699,8 +1846,11 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
         tensor([False,  True, False])
     """
-    given = [each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements)]
-    return wrap(np.asarray(np.isin(*given, invert=invert)))  # type: ignore[no-any-return]
+    given, among = (
+        each._array if isinstance(each, Tensor) else np.asarray(each)
+        for each in (elements, test_elements)
+    )
+    return wrap(as_array(np.isin(given, among, invert=invert)))  # type: ignore[no-any-return]
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
@@ -1713,6 +1863,4 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     check_tensor(indices, "unravel_index", "indices")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple([wrap(np.asarray(each)) for each in np.unravel_index(indices._array, sizes)])
-
-
+    return tuple([wrap(as_array(each)) for each in np.unravel_index(indices._array, sizes)])

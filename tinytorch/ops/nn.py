@@ -43,18 +43,34 @@ def _flat(x: Tensor) -> Tensor:
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
+@op(
+    name="Mm",
+    x=lambda g, y, flip_x, flip_y: (
+        _product(y, g, flip_y, True) if flip_x else _product(g, y, False, not flip_y)
+    ),
+    y=lambda g, x, flip_x, flip_y: (
+        _product(g, x, True, flip_x) if flip_y else _product(x, g, not flip_x, False)
+    ),
+)
+def _product(x: Any, y: Any, flip_x: bool, flip_y: bool) -> Any:
+    """Return the product of two matrices, transposed or not: a family of its own gradients."""
+    x, y = x.T if flip_x else x, y.T if flip_y else y
+    return np.matmul(activation.widened(x), activation.widened(y)).astype(x.dtype, copy=False)
+
+
+def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight
-    return linear(g, weight.t())  # type: ignore[no-any-return]
+    out: Tensor = _product(_flat(g), weight, False, False)
+    return out if len(x_shape) == 2 else out.reshape(x_shape)
 
 
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
     if len(weight_shape) == 1:
         g = g.unsqueeze(-1)
     # g.T @ x, not (x.T @ g).T: so it comes out in the weight's layout.
-    out: Tensor = linear(_flat(g).t(), _flat(x).t())
-    return out.reshape(weight_shape) if len(weight_shape) == 1 else out
+    out: Tensor = _product(_flat(g), _flat(x), True, False)
+    return out if len(weight_shape) == 2 else out.reshape(weight_shape)
 
 
 def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
@@ -628,28 +644,28 @@ def _cross_entropy_x(
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
-    probabilities: Any,
+    slope: Any,
 ) -> Tensor:
-    arrays = (target._array, None if weight is None else weight._array, ignore_index)
-    if probabilities is not None:
-        out: Tensor = wrap(
-            loss.cross_entropy_grad(
-                g._array, x._array.shape, *arrays, reduction, label_smoothing, probabilities._array
-            )
-        )
-        return out
+    dim = 0 if x._array.ndim == 1 else 1
+    if reduction == "none":
+        g = g.unsqueeze(dim)
+    if slope is not None:
+        return slope * g  # type: ignore[no-any-return]
     # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
-    targets, weights = loss.soft_targets(loss.rows(x._array), *arrays, label_smoothing)
+    targets, total = loss.soft_targets(
+        loss.rows(x._array),
+        target._array,
+        None if weight is None else weight._array,
+        ignore_index,
+        label_smoothing,
+    )
     if reduction == "mean":
-        total = targets.shape[0] if weights is None else float(np.add.reduce(weights))
         g = g / (total or 1)  # where all are ignored, q is 0
-    dim = 0 if x.ndim == 1 else 1
     q: Tensor = wrap(loss.by_class(targets, x._array.shape))
-    upstream = g.unsqueeze(dim) if reduction == "none" else g
-    return (softmax(x, dim) * q.sum(dim, True) - q) * upstream
+    return (softmax(x, dim) * q.sum(dim, True) - q) * g
 
 
-@op(name="NllLoss", x=_cross_entropy_x, target=None, weight=None, residuals=("probabilities",))
+@op(name="NllLoss", x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
 def cross_entropy(
     x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import as_array, op, pointwise
-from tinytorch.kernels import special
+from tinytorch.kernels import activation, special
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "allclose", "arccos", "arccosh", "arcsin",
@@ -367,6 +367,59 @@ _sigmoid_grad = pointwise(
     node_name="SigmoidBackward",
 )  # fmt: skip
 _relu_grad = pointwise(
+    "threshold_backward", lambda g, out: activation.keep(g, out != 0),
+    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: _zeros(gg), node_name="ThresholdBackward",
+)  # fmt: skip
+tanh = pointwise(
+    "atanh", np.arctanh, floating=True, x=lambda g, x: g / (1 - x * x), doc="Return the inverse of tanh."
+)
+atan2 = arctan2 = pointwise(
+    "atan2", np.arctan2, floating=True,
+    x=lambda g, x, y: g * (y / (x * x + y * y)), y=lambda g, x, y: g * (-x / (x * x + y * y)),
+    doc="Return the angle of the point (y, x): the inverse tangent of `x / y` in its quadrant.",
+)  # fmt: skip
+hypot = pointwise(
+    "hypot", np.hypot, floating=True, x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
+    doc="Return `sqrt(x * x + y * y)`.",
+)  # fmt: skip
+deg2rad = pointwise(
+    "deg2rad", np.deg2rad, floating=True, x=lambda g: g * (math.pi / 180), doc="Return degrees in radians."
+)
+rad2deg = pointwise(
+    "rad2deg", np.rad2deg, floating=True, x=lambda g: g * (180 / math.pi), doc="Return radians in degrees."
+)
+
+
+def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
+    t = math.pi * x
+    slope = (t * cos(t) - sin(t)) / (x * t)
+    return g * slope.masked_fill(x == 0, 0)  # type: ignore[no-any-return]
+
+
+sinc = pointwise("sinc", np.sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0.")
+
+# Activations that are ops of Tensor too ----------------------------------------------------------------------------------
+
+
+def _sigmoid(a: Any) -> Any:
+    out = np.negative(a)
+    out = np.exp(out, out=out) if out.ndim else np.exp(out)
+    out += 1
+    return np.reciprocal(out)
+
+
+# The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
+
+_tanh_grad = pointwise(
+    "tanh_backward", lambda g, out: g * (1 - out * out),
+    g=lambda gg, out: gg * (1 - out * out), out=lambda gg, g, out: gg * (-2 * g * out), node_name="TanhBackward",
+)  # fmt: skip
+_sigmoid_grad = pointwise(
+    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
+    g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
+    node_name="SigmoidBackward",
+)  # fmt: skip
+_relu_grad = pointwise(
     "threshold_backward", lambda g, out: np.multiply(g, out > 0),
     g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: _zeros(gg), node_name="ThresholdBackward",
 )  # fmt: skip
@@ -375,7 +428,7 @@ sigmoid = pointwise(
     "sigmoid", _sigmoid, floating=True, x=lambda g, out: _sigmoid_grad(g, out), doc="Return `1 / (1 + exp(-x))`."
 )
 relu = pointwise(
-    "relu", lambda a: np.maximum(a, 0), x=lambda g, out: _relu_grad(g, out), doc="Return `max(x, 0)`, elementwise."
+    "relu", activation.relu, x=lambda g, out: _relu_grad(g, out), doc="Return `max(x, 0)`, elementwise."
 )
 
 # Absolute value, sign, rounding --------------------------------------------------------------------------------------------

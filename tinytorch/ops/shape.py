@@ -11,6 +11,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
             if not state.grad:
                 if kind == USUAL:
                     kind = INFERENCE if state.inference else WITHOUT_GRAD
+                out._requires_grad = made_view.base._requires_grad  # PyTorch's rule
             elif x._requires_grad:
                 node = _new(node_class)
                 node.edges = (x._edge or leaf_edge(x),)
@@ -178,7 +180,7 @@ def _some_dim(input: Tensor, name: str) -> None:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
 
-# Views: another shape --------------------------------------------------------------------------------------------
+# Views: another shape -----------------------------------------------------------------------------
 
 
 @view_op("View", lambda g, x_shape: g.reshape(x_shape))
@@ -192,7 +194,8 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     Args:
         input: the tensor; its strides must allow the shape without moving elements.
         *shape: the new shape, as ints or as one sequence, in which one -1 is worked out; or a dtype.
-        size, dtype: the same by keyword.
+        size: the shape, by keyword.
+        dtype: the dtype, by keyword.
 
     Raises:
         RuntimeError: the shape does not fit, or the strides do not allow it (use `reshape`, which copies then).
@@ -324,7 +327,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     if not shape:
-        raise RuntimeError("unflatten got an unexpected error: a 0-dim tensor has no dimension to unflatten")
+        raise RuntimeError(
+            "unflatten got an unexpected error: a 0-dim tensor has no dimension to unflatten"
+        )
     try:
         new = kernels.inferred(shape[axis], sizes)
     except RuntimeError as error:
@@ -348,7 +353,11 @@ def _squeezed(x: Any, dims: tuple[int, ...]) -> Any:
 
 @view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
 def _squeeze_dim(x: Any, dim: int) -> Any:
-    return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
+    return (
+        _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),))
+        if x.ndim or axis_of(dim, 0, "squeeze")
+        else x[...]
+    )
 
 
 @view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
@@ -408,7 +417,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _unsqueeze(input, dim)  # type: ignore[no-any-return]
 
 
-# Views: another order of dimensions --------------------------------------------------------------------------------
+# Views: another order of dimensions ---------------------------------------------------------------
 
 
 def _swapped(x: Any, dim0: int, dim1: int) -> Any:
@@ -464,7 +473,9 @@ def t(input: Tensor) -> Tensor:
     """
     check_tensor(input, "t")
     if input._array.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D"
+        )
     return _t(input)  # type: ignore[no-any-return]
 
 
@@ -583,11 +594,17 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
     """The (conjugate) transpose of a matrix, as a view."""
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        warnings.warn(
+            "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().",
+            UserWarning,
+            stacklevel=2,
+        )
         return input
     if ndim != 2:
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}")
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}"
+        )
     return _transpose(input, 0, 1)  # type: ignore[no-any-return]
 
 
@@ -611,7 +628,7 @@ def _imag(input: Tensor) -> Tensor:
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
-# Views: a part -------------------------------------------------------------------------------------------------------
+# Views: a part ------------------------------------------------------------------------------------
 
 
 @op(name="SliceBackward", x=lambda g, key: part(g, key))
@@ -626,7 +643,9 @@ def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
 # them; here one node takes all steps, and has the name of the last.
 part = view_op("Slice", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
 selected = view_op("Select", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(
+    lambda x, key: x[key]
+)
 aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
 
 
@@ -651,7 +670,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     axis = axis_of(dim, len(shape), "narrow")
     whole = shape[axis]
     if not -whole <= start <= whole:
-        raise IndexError(f"start out of range (expected to be in range of [{-whole}, {whole}], but got {start})")
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-whole}, {whole}], but got {start})"
+        )
     if start < 0:
         start += whole
     if start + length > whole:
@@ -687,7 +708,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     return selected(input, (*(slice(None),) * axis, index, ...))  # type: ignore[no-any-return]
 
 
-# Views: repeated, on the diagonal, in windows ------------------------------------------------------------------------
+# Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
 @view_op("Expand", lambda g, x_shape: g.sum_to_size(x_shape))
@@ -726,7 +747,10 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     return _expand(input, _ints("broadcast_to", "size", (size,)))  # type: ignore[no-any-return]
 
 
-@view_op("Diagonal", lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2))
+@view_op(
+    "Diagonal",
+    lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
+)
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     return kernels.diagonal(x, offset, dim1, dim2)
 
@@ -750,7 +774,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     Args:
         input: the tensor.
         offset: which diagonal: 0 the main one, above it positive, below it negative.
-        dim1, dim2: the two dimensions.
+        dim1: the first dimension of the planes.
+        dim2: the second.
 
     Example:
         >>> import tinytorch as torch
@@ -811,7 +836,9 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(_view(contiguous(input), (numel(input),)), offset)
 
 
-@view_op("Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
+@view_op(
+    "Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step)
+)
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return kernels.window(x, dimension, size, step)
 
@@ -837,8 +864,13 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)  # type: ignore[no-any-return]
 
 
-@view_op("AsStrided", lambda g, size, stride, offset, source: _restrided(g, (size, stride, offset), source))
-def _as_strided(x: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int, source: kernels.Geometry) -> Any:
+@view_op(
+    "AsStrided",
+    lambda g, size, stride, offset, source: _restrided(g, (size, stride, offset), source),
+)
+def _as_strided(
+    x: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int, source: kernels.Geometry
+) -> Any:
     return kernels.as_strided(x, size, stride, offset)
 
 
@@ -866,7 +898,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     return _as_strided(input, size, stride, offset, source)  # type: ignore[no-any-return]
 
 
-# Views: several at once ------------------------------------------------------------------------------------------------
+# Views: several at once ---------------------------------------------------------------------------
 
 
 def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
@@ -981,7 +1013,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     """
     check_tensor(input, "tensor_split")
     if not input._array.ndim:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
     axis = axis_of(dim, input._array.ndim, "tensor_split")
     length = input._array.shape[axis]
     if isinstance(indices_or_sections, Tensor):
@@ -994,7 +1028,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
         size, longer = divmod(length, count)
         cuts = [i * size + min(i, longer) for i in range(count + 1)]
-    return tuple([_slice(input, axis, *slice(a, b).indices(length)[:2]) for a, b in zip(cuts, cuts[1:], strict=False)])
+    return tuple([_slice(input, axis, *slice(a, b).indices(length)[:2]) for a, b in pairwise(cuts)])
 
 
 def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tuple[Tensor, ...]:
@@ -1061,7 +1095,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _unbind(input, axis)  # type: ignore[no-any-return]
 
 
-# Copies: the same elements in memory of their own -----------------------------------------------------------------------
+# Copies: the same elements in memory of their own -------------------------------------------------
 
 
 def _order(x: Any) -> str:
@@ -1122,7 +1156,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
         return input if input._array.flags.c_contiguous else _contiguous(input)
-    return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)  # type: ignore[no-any-return]
+    return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
 
 
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
@@ -1136,7 +1170,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     return bool(array.flags.c_contiguous)
 
 
-# Copies: joined ---------------------------------------------------------------------------------------------------------
+# Copies: joined -----------------------------------------------------------------------------------
 
 
 def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
@@ -1169,7 +1203,9 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
         )
     for k, each in enumerate(tensors):
         if not isinstance(each, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
+            )
     return list(tensors)
 
 
@@ -1238,7 +1274,8 @@ def dstack(tensors: Any) -> Tensor:
 def column_stack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors as columns."""
     columns = [
-        each if each._array.ndim > 1 else reshape(each, (numel(each), 1)) for each in _tensors("column_stack", tensors)
+        each if each._array.ndim > 1 else reshape(each, (numel(each), 1))
+        for each in _tensors("column_stack", tensors)
     ]
     return hstack(columns)
 
@@ -1287,7 +1324,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _block_diag(tensors)  # type: ignore[no-any-return]
 
 
-# Copies: repeated -------------------------------------------------------------------------------------------------------
+# Copies: repeated ---------------------------------------------------------------------------------
 
 
 def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
@@ -1295,7 +1332,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     pairs = [each for pair in zip(repeats, lengths, strict=True) for each in pair]
     if not pairs:
         return g
-    return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)  # type: ignore[no-any-return]
+    return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
 @op(name="Repeat", x=_repeat_x)
@@ -1341,7 +1378,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)  # type: ignore[no-any-return]
 
 
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
+) -> Tensor:
     """Return a copy in which each element along `dim` (of the flattened tensor by default) is repeated in place.
 
     Args:
@@ -1379,7 +1418,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
                 "repeats must have the same size as input along dim, but got repeats.size(0) = "
                 f"{counts.size} and input.size({axis}) = {length}"
             )
-        return input.index_select(axis, wrap(_interleaved(counts.reshape(-1), output_size)))  # type: ignore[no-any-return]
+        return input.index_select(axis, wrap(_interleaved(counts.reshape(-1), output_size)))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if not input._array.ndim:
@@ -1437,11 +1476,15 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for each in vectors:
         if each._array.ndim > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}"
+            )
         if each.dtype is not vectors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
     exchange = indexing == "xy" and len(vectors) > 1
     if exchange:
         vectors[:2] = vectors[1::-1]
@@ -1509,7 +1552,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
             back = next(
-                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
+                k
+                for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False))
+                if a != b and 1 not in (a, b)
             )
             raise RuntimeError(
                 f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
@@ -1553,7 +1598,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _atleast("atleast_3d", tensors, one)
 
 
-# Copies: rearranged -------------------------------------------------------------------------------------------------------
+# Copies: rearranged -------------------------------------------------------------------------------
 
 
 @op(name="Flip", x=lambda g, dims: _flip(g, dims))
@@ -1619,7 +1664,9 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if axes and not input._array.ndim:
         raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
     if len(moves) != len(axes) and (axes or len(moves) != 1):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
+        )
     return _roll(input, moves, axes)  # type: ignore[no-any-return]
 
 
@@ -1689,16 +1736,14 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     return np.triu(x, diagonal)
 
 
-# Other dtypes ---------------------------------------------------------------------------------------------------------------
+# Other dtypes -------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _converter(dtype: dtypes.dtype) -> Any:
     """Return the op that copies into a dtype (the engine casts gradients back)."""
     kind = dtype.numpy
-    return pointwise(
-        "to", lambda x: x.astype(kind, _order(x)), x=lambda g: g, node_name="ToCopy"
-    )
+    return pointwise("to", lambda x: x.astype(kind, _order(x)), x=lambda g: g, node_name="ToCopy")
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -1739,7 +1784,9 @@ def to(
     Args:
         input: the tensor.
         *args: see above.
-        dtype, device, other: the same by keyword.
+        dtype: the dtype, by keyword.
+        device: the device, by keyword.
+        other: a tensor to be like in dtype.
         non_blocking: has no effect.
         copy: copy in any case.
         memory_format: the order of the result in memory.
@@ -1754,7 +1801,11 @@ def to(
     """
     if args:
         first, rest = args[0], args[1:]
-        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
+        if isinstance(first, dtypes.dtype) or first in (
+            builtins.float,
+            builtins.int,
+            builtins.bool,
+        ):
             if not rest and not copy and memory_format is None:
                 return converted(input, dtypes.as_dtype(first))
             dtype = first
@@ -1789,7 +1840,9 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return self if memory_format is None else _in_format(self, memory_format)
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
     """Raise AssertionError, as PyTorch without CUDA does: tensors live on the CPU."""
     raise AssertionError("Torch not compiled with CUDA enabled: tinytorch runs on the CPU")
 
@@ -1810,7 +1863,7 @@ PROPERTIES = {
 }
 
 
-# What a tensor's memory looks like ------------------------------------------------------------------------------------------
+# What a tensor's memory looks like ----------------------------------------------------------------
 
 
 def size(input: Tensor, dim: int | None = None) -> Any:
@@ -1826,10 +1879,11 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     array = input._array
     strides = [step // array.itemsize for step in array.strides]
     for d in range(len(strides) - 1, -1, -1):
-        if array.shape[d] == 1 and not strides[d]:  # NumPy's for a new dimension: PyTorch's goes by the next one
+        if (
+            array.shape[d] == 1 and not strides[d]
+        ):  # NumPy's for a new dimension: PyTorch's goes by the next one
             strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1
-    strides = tuple(strides)
-    return strides if dim is None else strides[_dimension(dim, array.shape)]
+    return tuple(strides) if dim is None else strides[_dimension(dim, array.shape)]
 
 
 def _dimension(dim: int, shape: tuple[int, ...]) -> int:
