@@ -77,7 +77,8 @@ def as_device(value: Any) -> device:
     """Return the device that tensors can be put on; a clear error for every one but the CPU.
 
     Raises:
-        RuntimeError: the device is not there (`cuda`), or no such kind exists.
+        AssertionError: there is no CUDA here, in PyTorch's class.
+        RuntimeError: another device, or no such kind exists.
         TypeError: `value` names no device.
     """
     if value is None:
@@ -86,9 +87,9 @@ def as_device(value: Any) -> device:
     if wanted.type == "cpu":
         return cpu
     if wanted.type == "cuda":
-        raise RuntimeError(
-            "Found no NVIDIA driver on your system: tinytorch runs on the CPU (Torch not compiled with CUDA "
-            "enabled). Ask cuda.is_available() first, or use device='cpu'."
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled: tinytorch runs on the CPU. Ask cuda.is_available() first, or use "
+            "device='cpu'."
         )
     raise RuntimeError(f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
-from tinytorch.autograd.inplace import in_place
+from tinytorch.autograd.inplace import check_overlap, in_place
 from tinytorch.ops import create, index, linalg, nn, pointwise, random, reduce, shape
 
 # module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
@@ -133,13 +133,21 @@ _div_rounded = {"trunc": in_place(pointwise._div_trunc, "div_"), "floor": in_pla
 _clamp = in_place(pointwise._clamp, "clamp_")
 
 
+def _check_read(self: Tensor, other: Any) -> None:
+    """Raise PyTorch's error if a write to `self` would change `other` on the way (`alpha * other` hides it)."""
+    if isinstance(other, Tensor) and other._cell is self._cell and self._cell is not None:
+        check_overlap(self._array, other._array)
+
+
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `alpha * other` in place."""
+    _check_read(self, other)
     return _add(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place."""
+    _check_read(self, other)
     return _sub(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,7 @@ the base as it was, with the view's region replaced. Other views of that base no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import Edge
 from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import Op, op, promoted, translated
+from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated
 from tinytorch.autograd.view import Steps, check_write, move_retained, refresh, region
 
 
@@ -74,6 +75,93 @@ def in_place(caller: Any, name: str | None = None) -> Any:
 
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
     call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
+    return call
+
+
+def writing(
+    *,
+    names: tuple[str, ...],
+    prepare: Callable[..., Any] | None = None,
+    broadcasts: bool = False,
+    repeats: bool = False,
+    **formulas: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op from a function that writes into its first argument, and the op's in-place form.
+
+    Args:
+        names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
+            with a tensor for the last argument.
+        prepare: makes what a call out of place writes into, by default a copy of the first argument.
+        broadcasts: see `op`.
+        repeats: all elements become the same, so expanded memory, in which they share a place, may be written to.
+        **formulas: see `op`; none may name the first argument, which is written over.
+
+    Returns:
+        For each name a pair: the op, and its in-place form. One pair itself where there is one name.
+    """
+
+    def declare(write: Callable[..., Any]) -> Any:
+        pairs = []
+        for name in names:
+            caller = op(name=name, broadcasts=broadcasts, **formulas)(write)
+            caller.op.node_class.__name__ = name
+            caller.op.kernel = _out_of_place(write, prepare)
+            pairs.append((caller, _in_place(caller, write, repeats)))
+        return pairs if len(pairs) > 1 else pairs[0]
+
+    return declare
+
+
+def _out_of_place(
+    write: Callable[..., Any], prepare: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    def kernel(x: Any, *args: Any) -> Any:
+        out = x.copy("C") if prepare is None else prepare(x, *args)
+        write(out, *args)
+        return out
+
+    return kernel
+
+
+def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
+    made = caller.op
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, Tensor):
+            made.refuse(x, 0)
+        values = made.bind((x, *args), kwargs)
+        edges = None
+        if local.state.grad and x._array.dtype.kind == "f":
+            edges = made.edges_of([values[i] for i in made.inputs])
+        check_write(x, edges is not None, overlap=repeats)
+        target = x._array
+        arrays = list(values)
+        for i in made.inputs:
+            value = values[i]
+            if isinstance(value, Tensor):
+                array = arrays[i] = value._array
+                if i and value._cell is x._cell and x._cell is not None:
+                    check_overlap(target, array)
+                    # It does not look at arrays with gaps: what is read must not change under way.
+                    if np.may_share_memory(array, target):
+                        arrays[i] = array.copy()
+            elif not isinstance(value, NUMBERS):
+                made.refuse(value, i)
+        try:
+            write(*arrays)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        x._bump()
+        if edges is not None:
+            node = made.record(edges, values, (target,), x._cell, written_to=x)
+            if node is not None:
+                written(x, (node, 0))
+        return x
+
+    call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
+    call.__doc__ = (
+        f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    )
     return call
 
 

@@ -23,7 +23,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import Edge, Node, leaf_edge, numbers
 from tinytorch.autograd.mode import local
-from tinytorch.autograd.view import View, refresh
+from tinytorch.autograd.view import INFERENCE, USUAL, WITHOUT_GRAD, View, refresh
 
 Formula = Callable[..., Any]
 
@@ -297,7 +297,7 @@ class Op:
 
     def checked(self, value: Any, i: int) -> Any:
         """Return a number given for a tensor as it is; raise PyTorch's error for anything else."""
-        if not isinstance(value, _NUMBERS):
+        if not isinstance(value, NUMBERS):
             self.refuse(value, i)
         return value
 
@@ -488,7 +488,7 @@ class Op:
 _ALIASES = {"other": "y", "axis": "dim", "keepdims": "keepdim", "self": "x", "input": "x", "exponent": "y", "mat2": "y",
             "vec": "y", "tensor": "x", "tensors": "xs", "vec2": "y"}
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
-_NUMBERS = (int, float, bool, np.number, np.bool_)
+NUMBERS = (int, float, bool, np.number, np.bool_)
 
 
 @functools.cache
@@ -571,9 +571,77 @@ def op(
             node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
             nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
         )  # fmt: skip
-        one = made.inputs == (0,) and many is None and outputs == 1 and not residuals and joint is None
+        one = made.inputs == (0,) and outputs == 1 and not (many or residuals or joint or view)
         caller = _caller_of_one(made) if one else _caller(made)
         return _public(made, functools.wraps(kernel)(caller))
+
+    return declare
+
+
+def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op whose result is a view of its first argument, with a caller written out.
+
+    All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
+    always, which costs nothing.
+
+    Args:
+        name: the node's class name without "Backward0".
+        x: the formula of the gradient.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Any:
+        declared = op(name=name, view=True, x=x)(kernel)
+        made, node_class = declared.op, declared.op.node_class
+        plan = made._plan((True,), (True,))
+        names = ["x_shape", *made.arguments[1:]]
+        plan.sources = [(PLAIN, None)] * len(names)
+        plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
+
+        def call(x: Any, *args: Any) -> Any:
+            try:
+                array = kernel(x._array, *args)
+            except AttributeError:
+                if isinstance(x, Tensor):
+                    raise
+                made.refuse(x, 0)
+            out: Tensor = _new(Tensor)
+            out._array = array
+            out._grad = out._hooks = out._accumulator = out._edge = None
+            out._requires_grad = False
+            cell = out._cell = x._cell
+            if cell is None:  # an inference tensor: nothing is ever recorded
+                out._view = None
+                return out
+            state = local.state
+            made_view = out._view = _new(View)
+            parent = made_view.parent = x._view
+            made_view.op, made_view.arguments, made_view.index = made, args, None
+            if parent is None:
+                made_view.base, kind = x, USUAL
+            else:
+                if parent.seen != cell[0] and state.grad:
+                    refresh(x)
+                made_view.base, kind = parent.base, parent.kind
+            made_view.seen = cell[0]
+            if not state.grad:
+                if kind == USUAL:
+                    kind = INFERENCE if state.inference else WITHOUT_GRAD
+                out._requires_grad = made_view.base._requires_grad  # PyTorch's rule
+            elif x._requires_grad:
+                node = _new(node_class)
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = array.dtype
+                node.saved = (x._array.shape, *args)
+                out._edge = (node, 0)
+                out._requires_grad = True
+            made_view.kind = kind
+            return out
+
+        return functools.wraps(kernel)(_public(made, call))
 
     return declare
 
@@ -670,7 +738,7 @@ def _caller(made: Op) -> Callable[..., Any]:
 
 def _caller_of_one(made: Op) -> Callable[..., Any]:
     """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
-    kernel, tails, positional, node_class, view = made.kernel, made.tails, made.positional, made.node_class, made.view
+    kernel, tails, positional, node_class = made.kernel, made.tails, made.positional, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None
     keyword_only = len(made.arguments) > positional
     wrapped, overload = made.result, made.overload
@@ -696,8 +764,6 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         out._requires_grad = False
         state = local.state
         out._cell = None if state.inference else [0]
-        if view:
-            View.attach(out, x, made, values, state)
         if state.grad and plan is not None:
             if x._view is not None:
                 refresh(x)
@@ -899,7 +965,7 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     for each in (x, y):
         if isinstance(each, Tensor):
             operands.append((each.dtype, 2 if each._array.ndim else 1))
-        elif isinstance(each, _NUMBERS):
+        elif isinstance(each, NUMBERS):
             operands.append((dtypes.of_number(each), 0))
         else:
             raise TypeError(

@@ -124,8 +124,14 @@ def move_retained(tensor: Tensor, old: Any) -> None:
         node._own_hooks().retain[number] = reference
 
 
-def check_write(tensor: Tensor, recorded: bool) -> None:
-    """Raise PyTorch's error if `tensor` must not be written to in place (`recorded`: the write enters the graph)."""
+def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
+    """Raise PyTorch's error if `tensor` must not be written to in place.
+
+    Args:
+        tensor: what is to be written to.
+        recorded: the write enters the graph.
+        overlap: elements may share a place in memory.
+    """
     if recorded:
         view = tensor._view
         if view is not None:
@@ -143,7 +149,7 @@ def check_write(tensor: Tensor, recorded: bool) -> None:
             "normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
     array = tensor._array
-    if 0 in array.strides and array.size and any(
+    if not overlap and 0 in array.strides and array.size and any(
         stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True)
     ):
         raise RuntimeError(

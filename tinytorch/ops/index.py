@@ -16,9 +16,9 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import check_overlap, written
+from tinytorch.autograd.inplace import writing
 from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import as_array, op, translated
+from tinytorch.autograd.op import as_array, op
 from tinytorch.autograd.view import check_write
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
@@ -53,93 +53,6 @@ def _zeros(g: Tensor) -> Tensor:
     """Return the gradient of what was written over."""
     made: Tensor = wrap(np.zeros(g._array.shape, g._array.dtype, like=g._array))
     return made
-
-
-# Ops that write -----------------------------------------------------------------------------------
-
-
-def writing(
-    *,
-    names: tuple[str, ...],
-    prepare: Callable[..., Any] | None = None,
-    broadcasts: bool = False,
-    **formulas: Any,
-) -> Callable[[Callable[..., Any]], Any]:
-    """Make an op from a function that writes into its first argument, and the op's in-place form.
-
-    Args:
-        names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
-            with a tensor for the last argument.
-        prepare: makes what a call out of place writes into, by default a copy of the first argument.
-        broadcasts: see `op`.
-        **formulas: see `op`; none may name the first argument, which is written over.
-
-    Returns:
-        For each name a pair: the op, and its in-place form. One pair itself where there is one name.
-    """
-
-    def declare(write: Callable[..., Any]) -> Any:
-        pairs = []
-        for name in names:
-            caller = op(name=name, broadcasts=broadcasts, **formulas)(write)
-            caller.op.node_class.__name__ = name
-            caller.op.kernel = _out_of_place(write, prepare)
-            pairs.append((caller, _in_place(caller, write)))
-        return pairs if len(pairs) > 1 else pairs[0]
-
-    return declare
-
-
-def _out_of_place(
-    write: Callable[..., Any], prepare: Callable[..., Any] | None
-) -> Callable[..., Any]:
-    def kernel(x: Any, *args: Any) -> Any:
-        out = x.copy("C") if prepare is None else prepare(x, *args)
-        write(out, *args)
-        return out
-
-    return kernel
-
-
-def _in_place(caller: Any, write: Callable[..., Any]) -> Any:
-    made = caller.op
-
-    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
-        check_tensor(x, f"{made.name.strip('_')}_")
-        values = made.bind((x, *args), kwargs)
-        edges = None
-        if local.state.grad and x._array.dtype.kind == "f":
-            edges = made.edges_of([values[i] for i in made.inputs])
-        check_write(x, edges is not None)
-        target = x._array
-        arrays = list(values)
-        for i in made.inputs:
-            value = values[i]
-            if isinstance(value, Tensor):
-                array = arrays[i] = value._array
-                if i and value._cell is x._cell and x._cell is not None:
-                    check_overlap(target, array)
-                    # It does not look at arrays with gaps: what is read must not change under way.
-                    if np.may_share_memory(array, target):
-                        arrays[i] = array.copy()
-            elif not isinstance(value, _NUMBERS):
-                made.refuse(value, i)
-        try:
-            write(*arrays)
-        except (ValueError, TypeError) as error:
-            raise translated(made, values, error) from None
-        x._bump()
-        if edges is not None:
-            node = made.record(edges, values, (target,), x._cell, written_to=x)
-            if node is not None:
-                written(x, (node, 0))
-        return x
-
-    call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
-    call.__doc__ = (
-        f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
-    )
-    return call
 
 
 def _fitting(value: Any, x: Any) -> Any:
@@ -177,7 +90,10 @@ _copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
 
 
 @writing(
-    names=("FillBackward2", "FillBackward3", "ZeroBackward0"), x=_zeros, value=lambda g: g.sum()
+    names=("FillBackward2", "FillBackward3", "ZeroBackward0"),
+    repeats=True,
+    x=_zeros,
+    value=lambda g: g.sum(),
 )
 def _fill(x: Any, value: Any) -> None:
     x[...] = _fitting(value, x)
@@ -206,6 +122,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
             f"non-singleton dimension {len(shape) - back}"
         )
+    if src is self:
+        return self
     if not isinstance(src, Tensor):
         src = wrap(np.asarray(src))
     same_memory = src._cell is self._cell and src._cell is not None
@@ -241,7 +159,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         return _fill[1][1](self, value)  # type: ignore[no-any-return]
     if local.state.grad and self.requires_grad:
         return _fill[0][1](self, value)  # type: ignore[no-any-return]
-    check_write(self, False)
+    check_write(self, False, overlap=True)
     self._array[...] = _fitting(value, self._array)
     self._bump()
     return self
@@ -251,7 +169,7 @@ def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
     if local.state.grad and self.requires_grad:
         return _fill[2][1](self, 0)  # type: ignore[no-any-return]
-    check_write(self, False)
+    check_write(self, False, overlap=True)
     self._array[...] = 0
     self._bump()
     return self

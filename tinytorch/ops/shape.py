@@ -18,10 +18,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Size, Tensor, wrap
-from tinytorch.autograd.graph import leaf_edge, numbers
-from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import PLAIN, Formula, op, pointwise
-from tinytorch.autograd.view import INFERENCE, USUAL, WITHOUT_GRAD, View, refresh
+from tinytorch.autograd.op import op, pointwise, view_op
 from tinytorch.device import as_device
 from tinytorch.device import device as Device
 from tinytorch.kernels import shape as kernels
@@ -36,85 +33,6 @@ __all__ = [
     "split", "split_with_sizes", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose",
     "tril", "triu", "unbind", "unflatten", "unsqueeze", "vsplit", "vstack",
 ]  # fmt: skip
-
-_new: Any = object.__new__
-
-
-def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
-    """Make an op whose result is a view of its first argument, with a caller written out.
-
-    All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
-    always, which costs nothing.
-
-    Args:
-        name: the node's class name without "Backward0".
-        x: the formula of the gradient.
-    """
-
-    def declare(kernel: Callable[..., Any]) -> Any:
-        declared = op(name=name, view=True, x=x)(kernel)
-        made, node_class = declared.op, declared.op.node_class
-        plan = made._plan((True,), (True,))
-        names = ["x_shape", *made.arguments[1:]]
-        plan.sources = [(PLAIN, None)] * len(names)
-        plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
-
-        def call(x: Any, *args: Any) -> Any:
-            try:
-                array = kernel(x._array, *args)
-            except AttributeError:
-                if isinstance(x, Tensor):
-                    raise
-                raise TypeError(
-                    f"{made.name.strip('_')}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}"
-                ) from None
-            out: Tensor = _new(Tensor)
-            out._array = array
-            out._grad = out._hooks = out._accumulator = out._edge = None
-            out._requires_grad = False
-            cell = out._cell = x._cell
-            if cell is None:  # an inference tensor: nothing is ever recorded
-                out._view = None
-                return out
-            state = local.state
-            made_view = out._view = _new(View)
-            parent = made_view.parent = x._view
-            made_view.op, made_view.arguments, made_view.index = made, args, None
-            if parent is None:
-                made_view.base, kind = x, USUAL
-            else:
-                if parent.seen != cell[0] and state.grad:
-                    refresh(x)
-                made_view.base, kind = parent.base, parent.kind
-            made_view.seen = cell[0]
-            if not state.grad:
-                if kind == USUAL:
-                    kind = INFERENCE if state.inference else WITHOUT_GRAD
-                out._requires_grad = made_view.base._requires_grad  # PyTorch's rule
-            elif x._requires_grad:
-                node = _new(node_class)
-                node.edges = (x._edge or leaf_edge(x),)
-                node.plan = plan
-                node.hooks = None
-                node.number = next(numbers)
-                node.shape = array.shape
-                node.dtype = array.dtype
-                node.saved = (x._array.shape, *args)
-                out._edge = (node, 0)
-                out._requires_grad = True
-            made_view.kind = kind
-            return out
-
-        made.caller = call
-        return functools.wraps(kernel)(_with_op(call, made))
-
-    return declare
-
-
-def _with_op(caller: Any, made: Any) -> Any:
-    caller.op = made
-    return caller
-
 
 def _renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
