@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch._tensor import wrap
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
+from tinytorch._tensor import wrap
 from tinytorch.autograd.op import OpNode
 
 SAMPLES = all_samples()
@@ -30,7 +30,11 @@ def converted(value: Any, library: Any, change: Any = None, requires_grad: bool 
     if isinstance(value, np.ndarray):
         array = value if change is None else change(value)
         if library is tinytorch:
-            tensor = wrap(array) if isinstance(array, Standin) else tinytorch.from_numpy(array.copy("K") if array.base is None else array)
+            tensor = (
+                wrap(array)
+                if isinstance(array, Standin)
+                else tinytorch.from_numpy(array.copy("K") if array.base is None else array)
+            )
         else:
             tensor = torch.from_numpy(array.copy("K") if array.base is None else array)
         if requires_grad and array.dtype.kind == "f":
@@ -89,7 +93,9 @@ def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
         assert str(mine.dtype) == str(other.dtype)
         assert tuple(mine.shape) == tuple(other.shape)
         slack = 1e4 if "64" not in str(other.dtype) else 1.0
-        np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack)
+        np.testing.assert_allclose(
+            array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack
+        )
 
 
 def single(array: Any) -> Any:
@@ -244,7 +250,8 @@ def registered(cls: Any = OpNode) -> set[Any]:
 
 #: Ops that only writes in place, or random functions, record: tests/autograd/test_writes.py has their programs.
 ELSEWHERE = {
-    "_bernoulli_each", "_copy", "_fill", "_normal_each", "_scatter_multiply", "_zero", "copy_slices", "erase", "extract", "embed", "fill",
+    "_bernoulli_each", "_copy", "_fill", "_normal_each", "_scatter_multiply", "_zero",
+    "copy_slices", "erase", "extract", "embed", "fill",
     "floor_divide",
 }  # fmt: skip
 
@@ -271,19 +278,27 @@ def test_every_op_of_the_table_is_reached_by_a_sample() -> None:
         found: list[Any] = []
         nodes_below(outputs, found)
         ones = [tinytorch.ones_like(each).requires_grad_() for each in outputs]
-        gradients = tinytorch.autograd.grad(outputs, inputs, ones, create_graph=True, allow_unused=True)
+        gradients = tinytorch.autograd.grad(
+            outputs, inputs, ones, create_graph=True, allow_unused=True
+        )
         nodes_below([g for g in gradients if g is not None], found)
         seen |= {node.op.name for node in found if isinstance(node, OpNode)}
     missing = {op.name for op in registered() if op.wants} - seen - ELSEWHERE
     assert not missing, f"no sample reaches these ops: {sorted(missing)}"
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # they come from the stand-in, not from the package
+@pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning"
+)  # they come from the stand-in, not from the package
 @parametrize("sample", SAMPLES, ids=str)
 def test_kernels_accept_arrays_of_another_device(sample: Sample) -> None:
-    args = [converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for arg in sample.args]
+    args = [
+        converted(arg, tinytorch, lambda array: array.copy("K").view(Standin))
+        for arg in sample.args
+    ]
     kwargs = {
-        key: converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for key, arg in sample.kwargs.items()
+        key: converted(arg, tinytorch, lambda array: array.copy("K").view(Standin))
+        for key, arg in sample.kwargs.items()
     }
     result = function(tinytorch, sample.name)(*args, **kwargs)
     for each in tensors_in(result, tinytorch):

@@ -60,19 +60,29 @@ def imports(tree: ast.AST, only_top: bool) -> list[str]:
                 full = f"{base}.{alias.name}".removeprefix(".")
                 found.append(full if any(full == name for name, _ in modules()) else base)
         if isinstance(node, ast.Import):
-            found += [a.name.removeprefix("tinytorch").removeprefix(".") for a in node.names if a.name.startswith("tinytorch")]
+            found += [
+                a.name.removeprefix("tinytorch").removeprefix(".")
+                for a in node.names
+                if a.name.startswith("tinytorch")
+            ]
         nodes += list(ast.iter_child_nodes(node))
     return found
 
 
-@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
+)
 def test_imports_go_down(name: str, path: Path) -> None:
     tree = ast.parse(path.read_text())
     for imported in imports(tree, only_top=False):
-        assert floor(imported) <= floor(name), f"{name or 'tinytorch'} (floor {floor(name)}) imports {imported}"
+        assert floor(imported) <= floor(name), (
+            f"{name or 'tinytorch'} (floor {floor(name)}) imports {imported}"
+        )
 
 
-@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
+)
 def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
     tree = ast.parse(path.read_text())
     hidden = set(imports(tree, only_top=False)) - set(imports(tree, only_top=True))
@@ -82,13 +92,26 @@ def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
 def test_kernels_know_no_tensor() -> None:
     for name, path in modules():
         if name.startswith("kernels"):
-            assert not any("_tensor" in each for each in imports(ast.parse(path.read_text()), only_top=False)), name
+            assert not any(
+                "_tensor" in each for each in imports(ast.parse(path.read_text()), only_top=False)
+            ), name
 
 
 def test_importing_loads_nothing_heavy() -> None:
     code = "import sys, tinytorch; print(*sorted(sys.modules))"
-    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    for heavy in ("torch", "tqdm", "urllib.request", "zipfile", "PIL", "multiprocessing", "torchvision", "matplotlib"):
+    names = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    for heavy in (
+        "torch",
+        "tqdm",
+        "urllib.request",
+        "zipfile",
+        "PIL",
+        "multiprocessing",
+        "torchvision",
+        "matplotlib",
+    ):
         assert heavy not in names
 
 

@@ -70,5 +70,7 @@ from tinytorch.ops import random
 # isort: on
 
 __all__ = sorted(
-    name for name in globals() if not name.startswith("_") and name not in ("methods", "ops", "kernels", "legacy")
+    name
+    for name in globals()
+    if not name.startswith("_") and name not in ("methods", "ops", "kernels", "legacy")
 )

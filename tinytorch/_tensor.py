@@ -119,7 +119,7 @@ class Tensor:
         """Make a tensor PyTorch's legacy way: from sizes (memory as it comes), from data, or from another tensor."""
         return legacy_new(cls, args, kwargs)
 
-    # What it is ------------------------------------------------------------------------------------------------
+    # What it is -----------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Size:
@@ -154,7 +154,7 @@ class Tensor:
         size: int = self._array.size * self._array.itemsize
         return size
 
-    # Its place in the graph --------------------------------------------------------------------------------------
+    # Its place in the graph -----------------------------------------------------------------------
 
     def _current(self) -> Tensor:
         """Return self with `_edge` up to date: a view looks whether its memory was written to since."""
@@ -180,7 +180,9 @@ class Tensor:
                 )
             return
         if value and not self.dtype.is_floating_point:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
         if value and self._cell is None and not local.state.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
@@ -235,7 +237,9 @@ class Tensor:
     def grad(self, g: Tensor | None) -> None:
         if g is not None:
             if not isinstance(g, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g)}")
+                raise TypeError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(g)}"
+                )
             if g is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if g._array.dtype != self._array.dtype:
@@ -333,7 +337,9 @@ class Tensor:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._edge is not None:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
         return graph.add_hook(self._place_of_hooks()[0].accumulated, hook)
 
     def _place_of_hooks(self) -> tuple[graph.Hooks, int]:
@@ -343,7 +349,7 @@ class Tensor:
             self._hooks = graph.Hooks()
         return self._hooks, 0
 
-    # Memory --------------------------------------------------------------------------------------------------------
+    # Memory ---------------------------------------------------------------------------------------
 
     @property
     def _version(self) -> int:
@@ -410,7 +416,9 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._requires_grad and not value.dtype.is_floating_point:
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex dtype"
+            )
         self._array = value._array
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -439,7 +447,7 @@ class Tensor:
             return np.array(array, dtype=dtype)
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    # As Python's values --------------------------------------------------------------------------------------------
+    # As Python's values ---------------------------------------------------------------------------
 
     def item(self) -> Any:
         """Return the only element as a Python number.
@@ -453,7 +461,9 @@ class Tensor:
             2.5
         """
         if self._array.size != 1:
-            raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+            raise RuntimeError(
+                f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+            )
         return self._array.item()
 
     def tolist(self) -> Any:
@@ -516,7 +526,7 @@ class Tensor:
             grad_fn=None if edge is None else type(edge[0]).__name__,
         )
 
-    # Copies and pickles --------------------------------------------------------------------------------------------
+    # Copies and pickles ---------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -561,7 +571,9 @@ def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
     return made
 
 
-def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+def _unpickle(
+    cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]
+) -> Tensor:
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)
@@ -589,7 +601,9 @@ def named_type(name: Any) -> dtypes.dtype:
     return dtypes.as_dtype(getattr(name, "dtype", name))
 
 
-def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+def legacy_new(
+    cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None
+) -> Tensor:
     """Make a tensor as `Tensor(...)` and `FloatTensor(...)` do: sizes, nested lists, or a tensor to alias."""
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     for unknown in kwargs.keys() - {"device", "dtype"}:
@@ -626,5 +640,3 @@ def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
 def _refuse_new(args: Any) -> NoReturn:
     kinds = ", ".join(type(each).__name__ for each in args)
     raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
-
-

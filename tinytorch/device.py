@@ -91,7 +91,9 @@ def as_device(value: Any) -> device:
             "Torch not compiled with CUDA enabled: tinytorch runs on the CPU. Ask cuda.is_available() first, or use "
             "device='cpu'."
         )
-    raise RuntimeError(f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'")
+    raise RuntimeError(
+        f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'"
+    )
 
 
 def keep_freed_memory() -> None:
@@ -109,5 +111,9 @@ def keep_freed_memory() -> None:
     except (ImportError, OSError, AttributeError):  # no glibc (musl, static Python)
         return
     trim_threshold, mmap_threshold = -1, -3
-    mallopt(trim_threshold, 1 << 30)  # bytes of free memory at the top of the heap before it is handed back
-    mallopt(mmap_threshold, 1 << 30)  # bytes from which a block is mapped, and so handed back, on its own
+    mallopt(
+        trim_threshold, 1 << 30
+    )  # bytes of free memory at the top of the heap before it is handed back
+    mallopt(
+        mmap_threshold, 1 << 30
+    )  # bytes from which a block is mapped, and so handed back, on its own

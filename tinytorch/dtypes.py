@@ -36,9 +36,19 @@ class dtype:
         (torch.float32, 4, False)
     """
 
-    __slots__ = ("_numpy", "category", "is_floating_point", "is_signed", "itemsize", "name", "tensor_name")
+    __slots__ = (
+        "_numpy",
+        "category",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "tensor_name",
+    )
 
-    def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
+    def __init__(
+        self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int
+    ) -> None:
         self.name = name
         self.tensor_name = tensor_name  # "Float", as in PyTorch's messages and `FloatTensor`
         self.category = category
@@ -57,7 +67,9 @@ class dtype:
             try:
                 import ml_dtypes
             except ImportError as error:
-                raise ImportError("bfloat16 needs the extra `bf16`: pip install 'tinytorch[bf16]'") from error
+                raise ImportError(
+                    "bfloat16 needs the extra `bf16`: pip install 'tinytorch[bf16]'"
+                ) from error
             self._numpy = np.dtype(ml_dtypes.bfloat16)
             _FROM_NUMPY[self._numpy] = self
         return self._numpy
@@ -119,7 +131,7 @@ def as_dtype(value: Any) -> dtype:
         raise TypeError(f"dtype must be torch.dtype, not {type(value).__name__}") from None
 
 
-# Promotion -----------------------------------------------------------------------------------------------------
+# Promotion ----------------------------------------------------------------------------------------
 
 
 def _promote(a: dtype, b: dtype) -> dtype:
@@ -191,7 +203,7 @@ def of_number(value: Any) -> dtype:
     return _default[0]
 
 
-# The default type ----------------------------------------------------------------------------------------------
+# The default type ---------------------------------------------------------------------------------
 
 _default = [float32]
 
@@ -221,13 +233,15 @@ def set_default_dtype(d: dtype, /) -> None:
         >>> torch.set_default_dtype(torch.float32)
     """
     if not isinstance(d, dtype):
-        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+        raise TypeError(
+            f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}"
+        )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _default[0] = d
 
 
-# Limits --------------------------------------------------------------------------------------------------------
+# Limits -------------------------------------------------------------------------------------------
 
 
 class finfo:
@@ -277,9 +291,16 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         if type.category != INTEGER:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
+            )
         info = np.iinfo(type.numpy)
-        self.bits, self.min, self.max, self.dtype = info.bits, builtins.int(info.min), builtins.int(info.max), type.name
+        self.bits, self.min, self.max, self.dtype = (
+            info.bits,
+            builtins.int(info.min),
+            builtins.int(info.max),
+            type.name,
+        )
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

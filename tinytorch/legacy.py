@@ -77,4 +77,6 @@ def typename(obj: Any, /) -> str:
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
     module = kind.__module__
-    return kind.__name__ if module in ("builtins", "__builtin__") else f"{module}.{kind.__qualname__}"
+    return (
+        kind.__name__ if module in ("builtins", "__builtin__") else f"{module}.{kind.__qualname__}"
+    )

@@ -128,8 +128,14 @@ def _comparison(op: Any) -> Any:
 
 
 # add_, sub_, div_ and clamp_ have arguments of their own, so their in-place forms stand here.
-_add, _sub, _mul, _div = (in_place(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide))
-_div_rounded = {"trunc": in_place(pointwise._div_trunc, "div_"), "floor": in_place(pointwise._div_floor, "div_")}
+_add, _sub, _mul, _div = (
+    in_place(each)
+    for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+)
+_div_rounded = {
+    "trunc": in_place(pointwise._div_trunc, "div_"),
+    "floor": in_place(pointwise._div_floor, "div_"),
+}
 _clamp = in_place(pointwise._clamp, "clamp_")
 
 
@@ -142,42 +148,42 @@ def _check_read(self: Tensor, other: Any) -> None:
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `alpha * other` in place."""
     _check_read(self, other)
-    return _add(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
+    return _add(self, pointwise._scaled(self, other, alpha))
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place."""
     _check_read(self, other)
-    return _sub(self, pointwise._scaled(self, other, alpha))  # type: ignore[no-any-return]
+    return _sub(self, pointwise._scaled(self, other, alpha))
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Divide by `other` in place; see `div`."""
     if rounding_mode is None:
-        return _div(self, other)  # type: ignore[no-any-return]
-    return _div_rounded[rounding_mode](self, other)  # type: ignore[no-any-return]
+        return _div(self, other)
+    return _div_rounded[rounding_mode](self, other)
 
 
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Bound in place; see `clamp`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
-    return _clamp(self, min, max)  # type: ignore[no-any-return]
+    return _clamp(self, min, max)
 
 
 def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Interpolate in place; see `lerp`."""
-    return self.copy_(pointwise.lerp(self, end, weight))  # type: ignore[no-any-return]
+    return self.copy_(pointwise.lerp(self, end, weight))
 
 
 def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Add `value * tensor1 * tensor2` in place."""
-    return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)  # type: ignore[no-any-return]
+    return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
 def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Add `value * tensor1 / tensor2` in place."""
-    return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)  # type: ignore[no-any-return]
+    return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
 OPERATORS: dict[str, Any] = {

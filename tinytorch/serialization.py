@@ -68,7 +68,7 @@ class Storage:
         return self.array.nbytes
 
 
-# Names allowed by the user -----------------------------------------------------------------------
+# Names allowed by the user ------------------------------------------------------------------------
 
 _safe: dict[str, Any] = {}
 #: Modules whose functions are refused even when the user allows them, as in PyTorch.
@@ -164,7 +164,7 @@ def _numpy_globals() -> dict[str, Any]:
     return found
 
 
-# Saving ------------------------------------------------------------------------------------------
+# Saving -------------------------------------------------------------------------------------------
 
 
 def save(
@@ -338,9 +338,9 @@ class _Pickler(pickle._Pickler):
     def save_name(self, name: _Global | dtypes.dtype) -> None:
         """Write a name without importing what it names."""
         if isinstance(name, dtypes.dtype):
-            return self.save(_DTYPES[name])  # type: ignore[attr-defined, no-any-return]
+            return self.save(_DTYPES[name])  # type: ignore[attr-defined]
         self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())  # type: ignore[attr-defined]
-        return self.memoize(name)  # type: ignore[attr-defined, no-any-return]
+        return self.memoize(name)  # type: ignore[attr-defined]
 
     dispatch: ClassVar[Any] = {
         **pickle._Pickler.dispatch,
@@ -440,7 +440,7 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
             os.close(directory)
 
 
-# The zip archive ---------------------------------------------------------------------------------
+# The zip archive ----------------------------------------------------------------------------------
 
 _ALIGNMENT = 64  # of every record, so that storages can be mapped into memory
 _FULL32, _FULL16 = 0xFFFFFFFF, 0xFFFF  # in place of a number that stands in a 64-bit field
@@ -610,7 +610,7 @@ def _damaged(what: str) -> str:
     )
 
 
-# Loading -----------------------------------------------------------------------------------------
+# Loading ------------------------------------------------------------------------------------------
 
 
 def load(
@@ -808,7 +808,7 @@ def _refuse_location(location: str) -> NoReturn:
     )
 
 
-# The pickle machine ------------------------------------------------------------------------------
+# The pickle machine -------------------------------------------------------------------------------
 
 
 class _StorageType:

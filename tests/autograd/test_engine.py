@@ -39,14 +39,68 @@ def names_of_nodes(torch: Any) -> Any:
     x = torch.ones(2, 3, requires_grad=True)
     w = torch.ones(3, 2, requires_grad=True)
     results = [
-        x + 1, x - x, x * x, x / 2, -x, x ** 2, x.exp(), x.log(), x.sqrt(), x.sin(), x.tanh(), x.sigmoid(), x.relu(),
-        x.abs(), x.sum(), x.mean(), x.sum(0), x.mean(1), x.max(), x.max(0)[0], x.prod(), x.var(), x.std(), x @ w, x.t(),
-        x.view(6), x.reshape(3, 2), x.unsqueeze(0), x[None].squeeze(0), x.transpose(0, 1), x.permute(1, 0), x[0], x[:, 1],
-        x[0, 1], x[torch.tensor([0])], x.expand(2, 2, 3), torch.cat([x, x]), torch.stack([x, x]), x.clone(), x.double(),
-        x.clamp(0, 1), torch.where(x > 0, x, x), x.gather(0, torch.zeros(1, 3, dtype=torch.long)), x.norm(),
-        x.softmax(1), x.log_softmax(1), x.logsumexp(1), x.masked_fill(x > 0, 1.0), x.cumsum(0), x.split(1)[0],
-        x.unbind(0)[0], x.flatten(), x.tril(), x.repeat(2, 1), x.index_select(0, torch.tensor([0])), x.mm(w),
-        torch.maximum(x, x), torch.minimum(x, x), x.min(), x.amax(0), torch.addmm(torch.ones(2), x, w), x.flip(0),
+        x + 1,
+        x - x,
+        x * x,
+        x / 2,
+        -x,
+        x**2,
+        x.exp(),
+        x.log(),
+        x.sqrt(),
+        x.sin(),
+        x.tanh(),
+        x.sigmoid(),
+        x.relu(),
+        x.abs(),
+        x.sum(),
+        x.mean(),
+        x.sum(0),
+        x.mean(1),
+        x.max(),
+        x.max(0)[0],
+        x.prod(),
+        x.var(),
+        x.std(),
+        x @ w,
+        x.t(),
+        x.view(6),
+        x.reshape(3, 2),
+        x.unsqueeze(0),
+        x[None].squeeze(0),
+        x.transpose(0, 1),
+        x.permute(1, 0),
+        x[0],
+        x[:, 1],
+        x[0, 1],
+        x[torch.tensor([0])],
+        x.expand(2, 2, 3),
+        torch.cat([x, x]),
+        torch.stack([x, x]),
+        x.clone(),
+        x.double(),
+        x.clamp(0, 1),
+        torch.where(x > 0, x, x),
+        x.gather(0, torch.zeros(1, 3, dtype=torch.long)),
+        x.norm(),
+        x.softmax(1),
+        x.log_softmax(1),
+        x.logsumexp(1),
+        x.masked_fill(x > 0, 1.0),
+        x.cumsum(0),
+        x.split(1)[0],
+        x.unbind(0)[0],
+        x.flatten(),
+        x.tril(),
+        x.repeat(2, 1),
+        x.index_select(0, torch.tensor([0])),
+        x.mm(w),
+        torch.maximum(x, x),
+        torch.minimum(x, x),
+        x.min(),
+        x.amax(0),
+        torch.addmm(torch.ones(2), x, w),
+        x.flip(0),
     ]
     return [r.grad_fn.name() for r in results]
 
@@ -199,7 +253,7 @@ def backward_inputs(torch: Any) -> Any:
 @program
 def backward_with_create_graph(torch: Any) -> Any:
     x = torch.tensor(2.0, requires_grad=True)
-    (x ** 3).backward(create_graph=True)
+    (x**3).backward(create_graph=True)
     g = x.grad
     x.grad = None
     g.backward()
@@ -292,7 +346,7 @@ def grad_twice_is_an_error(torch: Any) -> Any:
 @program
 def higher_orders(torch: Any) -> Any:
     x = torch.tensor(1.5, requires_grad=True)
-    y = (x.sin() * x.exp() / (1 + x ** 2)).tanh()
+    y = (x.sin() * x.exp() / (1 + x**2)).tanh()
     found = []
     for _ in range(5):
         (y,) = torch.autograd.grad(y, x, create_graph=True)
@@ -423,7 +477,11 @@ def hooks_of_nodes(torch: Any) -> Any:
     seen = []
     x = torch.ones(2, requires_grad=True)
     y = x * 2
-    y.grad_fn.register_hook(lambda gi, go: seen.append(("post", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go])))
+    y.grad_fn.register_hook(
+        lambda gi, go: seen.append(
+            ("post", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go])
+        )
+    )
     y.grad_fn.register_prehook(lambda go: (go[0] * 3,))
     y.sum().backward()
     return seen, x.grad
@@ -691,7 +749,7 @@ def views_of_views(torch: Any) -> Any:
     v = y.t()[1]
     v.add_(x[:2])
     y[0].mul_(2)
-    (y ** 2).sum().backward()
+    (y**2).sum().backward()
     return x.grad, y, v
 
 
@@ -722,7 +780,7 @@ def expanded_memory_cannot_be_written(torch: Any) -> Any:
 @program
 def outputs_of_unbind_cannot_be_written(torch: Any) -> Any:
     x = torch.ones(2, 3, requires_grad=True)
-    a, b = (x * 2).unbind(0)
+    a, _ = (x * 2).unbind(0)
     a.add_(1)
 
 
@@ -865,7 +923,7 @@ def jacobian_by_rows(torch: Any) -> Any:
 @program
 def hessian_by_double_backward(torch: Any) -> Any:
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    (g,) = torch.autograd.grad((x ** 3).sum() + x.prod(), x, create_graph=True)
+    (g,) = torch.autograd.grad((x**3).sum() + x.prod(), x, create_graph=True)
     return torch.stack([torch.autograd.grad(g[i], x, retain_graph=True)[0] for i in range(3)])
 
 
@@ -1041,7 +1099,9 @@ def test_memory_dies_without_the_garbage_collector() -> None:
     def step() -> None:
         loss = nn.functional.cross_entropy(model(x), labels)
         h = model(x)
-        h[0] = h[1] * 2  # views and writes in place, hooks and double backward must not make cycles either
+        h[0] = (
+            h[1] * 2
+        )  # views and writes in place, hooks and double backward must not make cycles either
         h.register_hook(lambda g: g * 2)
         (g,) = tinytorch.autograd.grad(h.sum(), model[0].weight, create_graph=True)
         optimizer.zero_grad()
@@ -1109,7 +1169,9 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
             return g * 3
 
     x = tinytorch.randn(3, dtype=tinytorch.float64, requires_grad=True)
-    with pytest.raises(sys.modules["tinytorch.autograd.gradcheck"].GradcheckError, match="Jacobian mismatch"):
+    with pytest.raises(
+        sys.modules["tinytorch.autograd.gradcheck"].GradcheckError, match="Jacobian mismatch"
+    ):
         tinytorch.autograd.gradcheck(Wrong.apply, x)
     assert not tinytorch.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
     with pytest.raises(ValueError, match="require gradient"):

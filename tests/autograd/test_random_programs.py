@@ -7,19 +7,23 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import Raised, compare, outcome, torch
 
-import tinytorch
-
 # A step is (kind, which tensor, which other one, a number): see `take`.
 STEPS = st.lists(
-    st.tuples(st.integers(0, 27), st.integers(0, 30), st.integers(0, 30), st.integers(0, 5)), min_size=1, max_size=12
+    st.tuples(st.integers(0, 26), st.integers(0, 30), st.integers(0, 30), st.integers(0, 5)),
+    min_size=1,
+    max_size=12,
 )
 
 
 def take(lib: Any, tensors: list[Any], step: tuple[int, int, int, int]) -> None:
-    """Run one step: it writes to one of the tensors, or adds one to the list."""
+    """Run one step: it writes to one of the tensors, or adds one to the list.
+
+    (No `unfold`: what a write to overlapping windows leaves in memory is undefined, in PyTorch too.)
+    """
     kind, a, b, n = step
     x, y = tensors[a % len(tensors)], tensors[b % len(tensors)]
     dim = n % max(x.dim(), 1)
@@ -27,7 +31,7 @@ def take(lib: Any, tensors: list[Any], step: tuple[int, int, int, int]) -> None:
         lambda: x.select(dim, 0), lambda: x.narrow(dim, 0, 1), lambda: x[..., ::2], lambda: x.transpose(0, dim),
         lambda: x.view(-1), lambda: x.reshape(-1), lambda: x.unsqueeze(dim), lambda: x.squeeze(), lambda: x.t(),
         lambda: x[None, ..., 0], lambda: x.unbind(dim)[0], lambda: x.split(1, dim)[-1], lambda: x.diagonal(),
-        lambda: x.expand(2, *x.shape), lambda: x.detach(), lambda: x.movedim(0, -1), lambda: x.unfold(dim, 2, 1),
+        lambda: x.expand(2, *x.shape), lambda: x.detach(), lambda: x.movedim(0, -1),
     ]  # fmt: skip
     writes = [
         lambda: x.mul_(y), lambda: x.add_(y, alpha=2), lambda: x.copy_(y), lambda: x.zero_(), lambda: x.sin_(),

@@ -68,7 +68,16 @@ def clamped(x: Any, y: Any) -> Any:
     return z
 
 
-WRITES = [assigned, copied, filled, views_of_views, transposed_base, read_before_and_after, masked, clamped]
+WRITES = [
+    assigned,
+    copied,
+    filled,
+    views_of_views,
+    transposed_base,
+    read_before_and_after,
+    masked,
+    clamped,
+]
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)

@@ -25,7 +25,13 @@ for names, inputs in UNARY.items():
         for each in (inputs, inputs[0, 0][...], inputs[:0], integers(2, 3, low=1, high=3)):
             if name in ("asin", "acos", "atanh", "frac") and each.dtype == np.int64:
                 continue  # outside the domain
-            SAMPLES.append(Sample(name, (np.array(each),), in_place=each.dtype == np.float64 and name != "positive"))
+            SAMPLES.append(
+                Sample(
+                    name,
+                    (np.array(each),),
+                    in_place=each.dtype == np.float64 and name != "positive",
+                )
+            )
 
 # Functions of two, over ways to broadcast.
 BINARY = {
@@ -62,7 +68,9 @@ for name in "add sub mul div floor_divide remainder fmod".split():
         sample(name, integers(3, 4).astype(np.int32), integers(4, low=1, high=5)),
         Sample(name, (integers(3, 4, low=1), y[0]), backward=name != "floor_divide"),
     ]
-SAMPLES += [Sample("pow", (positive, each), in_place=True) for each in (0, 1, 2, 3, 0.5, -1, -2, -0.5, 2.7)]
+SAMPLES += [
+    Sample("pow", (positive, each), in_place=True) for each in (0, 1, 2, 3, 0.5, -1, -2, -0.5, 2.7)
+]
 SAMPLES += [
     sample("pow", x, 3),
     Sample("pow", (np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 3.0])), gradcheck=False),
@@ -90,7 +98,9 @@ SAMPLES += [
     sample("clamp_min", distinct(3, 4), 0.1),
     sample("clamp_max", distinct(3, 4), 0.1),
     Sample("nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]),), gradcheck=False),
-    Sample("nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]), 7.0, 8.0, 9.0), gradcheck=False),
+    Sample(
+        "nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]), 7.0, 8.0, 9.0), gradcheck=False
+    ),
     Sample("lerp", (x, y, 0.3), in_place=True),
     Sample("lerp", (x, y, 0.7), in_place=True),
     Sample("lerp", (x, y, bounded), in_place=True),
@@ -101,7 +111,8 @@ SAMPLES += [
 ]
 # Ties: the gradient is shared.
 SAMPLES += [
-    Sample(name, (np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), gradcheck=False) for name in ("maximum", "minimum")
+    Sample(name, (np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), gradcheck=False)
+    for name in ("maximum", "minimum")
 ]
 # Comparison and logic.
 odd = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -0.0])
@@ -111,7 +122,11 @@ for name in "eq ne lt le gt ge logical_and logical_or logical_xor".split():
         sample(name, booleans(3, 4), booleans(4)), sample(name, integers(3), x[0, :3]),
     ]  # fmt: skip
 for name in "eq ne lt le gt ge".split():
-    SAMPLES += [sample(name, x, 0.0), sample(name, integers(3, 4), 1), sample(name, integers(3, 4), 1.5)]
+    SAMPLES += [
+        sample(name, x, 0.0),
+        sample(name, integers(3, 4), 1),
+        sample(name, integers(3, 4), 1.5),
+    ]
 for name in "bitwise_and bitwise_or bitwise_xor".split():
     SAMPLES += [
         sample(name, integers(3, 4), integers(4, seed=1)), sample(name, booleans(3, 4), booleans(4, seed=1)),

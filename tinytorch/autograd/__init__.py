@@ -1,10 +1,9 @@
-"""Automatic differentiation: `backward`, `grad`, modes, `Function`, hooks, checks. (PyTorch's `torch.autograd`.)"""
+"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks (floor 4)."""
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd import graph as graph
+from tinytorch.autograd import function, graph
 from tinytorch.autograd.engine import backward, grad
 from tinytorch.autograd.function import Function
-from tinytorch.autograd import function as function
+from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
 from tinytorch.autograd.mode import (
     enable_grad,
     inference_mode,
@@ -12,12 +11,9 @@ from tinytorch.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from tinytorch.legacy import Variable
 
 __all__ = [
     "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck", "graph",
     "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
-
-Variable = Tensor  # PyTorch's old name
-
-from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402

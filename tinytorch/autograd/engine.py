@@ -54,7 +54,11 @@ def backward(
         tensor([5., 5.])
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
@@ -81,7 +85,9 @@ def backward(
         return
     for k, target in enumerate(targets):
         if not target.requires_grad:
-            raise RuntimeError(f"One of the differentiated Tensors does not require grad (input {k} of backward)")
+            raise RuntimeError(
+                f"One of the differentiated Tensors does not require grad (input {k} of backward)"
+            )
     edges = [target._edge or leaf_edge(target) for target in targets]
     captured = walk(roots, gradients, retain, create_graph, edges, into_leaves=True)
     for target, edge in zip(targets, edges, strict=True):
@@ -138,7 +144,9 @@ def grad(
             stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: False."
+        )
     roots = _as_tuple(outputs, "outputs")
     targets = _as_tuple(inputs, "inputs")
     gradients = _root_gradients(roots, _as_gradients(grad_outputs, len(roots)), create_graph)
@@ -214,9 +222,13 @@ def walk(
                         captured[edge] = value
                 if is_end and not into_leaves:
                     continue
-                if not is_end and not any(edge is not None and edge[0] in needed for edge in node.edges):
+                if not is_end and not any(
+                    edge is not None and edge[0] in needed for edge in node.edges
+                ):
                     continue
-            grads = array = entry = None  # a leaf takes over a gradient that nobody else holds: let go of the last ones
+            grads = array = entry = (
+                None  # a leaf takes over a gradient that nobody else holds: let go of the last ones
+            )
             grads = node.backward(g, create_graph, needed)
             if not retain_graph:
                 node.release()
@@ -236,7 +248,11 @@ def walk(
                         g = _fitted(node, g, target.shape[number], target.dtype[number])
                         entry = waiting.get(-target.number)
                         if entry is None:
-                            entry = waiting[-target.number] = [target, [None] * target.outputs, False]
+                            entry = waiting[-target.number] = [
+                                target,
+                                [None] * target.outputs,
+                                False,
+                            ]
                             heappush(heap, -target.number)
                         slots = entry[1]
                         slots[number] = g if slots[number] is None else slots[number] + g
@@ -271,8 +287,8 @@ def _fitted(node: Node, g: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
 
 
 def _leading_to(start: Node, wanted: dict[Node, list[Edge]]) -> set[Node]:
-    """Return the nodes below `start` from which one of `wanted` can be reached, these included (no recursion: graphs are deep)."""
-    reach: dict[Node, bool] = {}
+    """Return the nodes below `start` from which one of `wanted` can be reached, these included."""
+    reach: dict[Node, bool] = {}  # (a stack, no recursion: graphs are deep)
     stack = [start]
     while stack:
         node = stack[-1]
@@ -307,12 +323,16 @@ def _as_gradients(value: Any, count: int) -> tuple[Tensor | None, ...]:
     return several
 
 
-def _root_gradients(roots: Sequence[Tensor], given: Sequence[Any], create_graph: bool) -> list[Tensor]:
+def _root_gradients(
+    roots: Sequence[Tensor], given: Sequence[Any], create_graph: bool
+) -> list[Tensor]:
     """Return a gradient for each root: the one given, checked, or ones for a tensor of one element."""
     gradients = []
     for k, (root, g) in enumerate(zip(roots, given, strict=True)):
         if not root.requires_grad:
-            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(
+                f"element {k} of tensors does not require grad and does not have a grad_fn"
+            )
         if g is None:
             if root._array.size != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")

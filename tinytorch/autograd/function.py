@@ -92,8 +92,10 @@ class FunctionCtx(Node):
             array = tensor if number is not None else tensor._array
             raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
         if number is None:
-            return tensor  # type: ignore[no-any-return]
-        output: Tensor = wrap(tensor)  # an output was kept as a bare array: keeping the tensor would be a cycle
+            return tensor
+        output: Tensor = wrap(
+            tensor
+        )  # an output was kept as a bare array: keeping the tensor would be a cycle
         output._cell = cell
         if number >= 0:
             output._edge, output._requires_grad = (self, number), True
@@ -140,7 +142,9 @@ class _FunctionMeta(type):
 
     def __init__(cls, name: str, bases: Any, body: Any) -> None:
         super().__init__(name, bases, body)
-        cls._node_class = type(f"{name}Backward", (FunctionCtx,), {"__slots__": (), "_function": cls})
+        cls._node_class = type(
+            f"{name}Backward", (FunctionCtx,), {"__slots__": (), "_function": cls}
+        )
 
 
 class Function(metaclass=_FunctionMeta):
@@ -172,7 +176,9 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; to be given by the subclass."""
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -199,7 +205,9 @@ class Function(metaclass=_FunctionMeta):
         recording = local.state.grad and any(edge is not None for edge in edges)
         ctx.edges = tuple(edges)
         ctx._places = tuple(k for k, _ in tensors)
-        ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each._requires_grad for each in args])
+        ctx.needs_input_grad = tuple(
+            [isinstance(each, Tensor) and each._requires_grad for each in args]
+        )
         ctx.number = next(numbers)
         with no_grad():
             if cls.setup_context is not Function.setup_context:
@@ -212,7 +220,9 @@ class Function(metaclass=_FunctionMeta):
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
     @classmethod
-    def _outputs(cls, ctx: FunctionCtx, args: tuple[Any, ...], results: list[Any], recording: bool) -> list[Any]:
+    def _outputs(
+        cls, ctx: FunctionCtx, args: tuple[Any, ...], results: list[Any], recording: bool
+    ) -> list[Any]:
         """Return the results as outputs of the node `ctx`."""
         dirty = {id(each) for each in ctx._dirty}
         constant = {id(each) for each in ctx._non_differentiable}
@@ -233,7 +243,9 @@ class Function(metaclass=_FunctionMeta):
             if id(each) in dirty:
                 each._bump()
             elif id(each) in given or each._requires_grad:
-                out = each.detach()  # an input handed through: a tensor of its own on the same memory
+                out = (
+                    each.detach()
+                )  # an input handed through: a tensor of its own on the same memory
                 if id(each) in constant:
                     constant.add(id(out))
             outputs.append(out)
@@ -243,8 +255,20 @@ class Function(metaclass=_FunctionMeta):
                     continue
                 out._edge, out._requires_grad = (ctx, number), True
         ctx.outputs = max(len(arrays), 1)
-        ctx.shape = tuple([array.shape for array in arrays]) if len(arrays) > 1 else arrays[0].shape if arrays else ()
-        ctx.dtype = tuple([array.dtype for array in arrays]) if len(arrays) > 1 else arrays[0].dtype if arrays else None
+        ctx.shape = (
+            tuple([array.shape for array in arrays])
+            if len(arrays) > 1
+            else arrays[0].shape
+            if arrays
+            else ()
+        )
+        ctx.dtype = (
+            tuple([array.dtype for array in arrays])
+            if len(arrays) > 1
+            else arrays[0].dtype
+            if arrays
+            else None
+        )
         if recording:
             own = {id(each) for each in results if isinstance(each, Tensor)} - given
             ctx.saved = tuple(
@@ -305,4 +329,6 @@ class _Refuse(Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )

@@ -72,7 +72,15 @@ def gradcheck(
     try:
         if check_backward_ad:
             _check(
-                func, arguments, eps, atol, rtol, nondet_tol, fast_mode, check_undefined_grad, check_grad_dtypes
+                func,
+                arguments,
+                eps,
+                atol,
+                rtol,
+                nondet_tol,
+                fast_mode,
+                check_undefined_grad,
+                check_grad_dtypes,
             )
     except GradcheckError:
         if raise_exception:
@@ -137,7 +145,11 @@ def gradgradcheck(
         firsts, seconds = both[:count], both[count:]
         wanted = [each for each in firsts if isinstance(each, Tensor) and each.requires_grad]
         found = grad(
-            _differentiable(func(*firsts)), wanted, list(seconds), create_graph=True, allow_unused=True
+            _differentiable(func(*firsts)),
+            wanted,
+            list(seconds),
+            create_graph=True,
+            allow_unused=True,
         )
         return tuple([each for each in found if each is not None and each.requires_grad])
 
@@ -182,8 +194,13 @@ def _check(
     outputs = _differentiable(func(*arguments))
     if not outputs:
         for k, each in enumerate(inputs):
-            if any(np.any(column) for column in _numerical(func, arguments, each, 0, eps, all_outputs=True)):
-                raise GradcheckError(f"Numerical gradient for function expected to be zero (input {k})")
+            if any(
+                np.any(column)
+                for column in _numerical(func, arguments, each, 0, eps, all_outputs=True)
+            ):
+                raise GradcheckError(
+                    f"Numerical gradient for function expected to be zero (input {k})"
+                )
         return
     generator = np.random.default_rng(1)
     for j, output in enumerate(outputs):
@@ -216,7 +233,13 @@ def _check(
             _compare(jacobian, numerical, j, k, atol, rtol)
     if check_grad_dtypes:
         for k, each in enumerate(inputs):
-            (g,) = grad(outputs[0], each, wrap(np.ones_like(outputs[0]._array)), retain_graph=True, allow_unused=True)
+            (g,) = grad(
+                outputs[0],
+                each,
+                wrap(np.ones_like(outputs[0]._array)),
+                retain_graph=True,
+                allow_unused=True,
+            )
             if g is not None and g.dtype is not each.dtype:
                 raise GradcheckError(f"Gradient of input {k} has dtype {g.dtype}, not {each.dtype}")
     if check_undefined_grad and len(outputs) > 1:
@@ -232,20 +255,29 @@ def _gradients(output: Tensor, inputs: list[Tensor], vector: Any) -> list[Any]:
     ]
 
 
-def _evaluate(func: Callable[..., Any], arguments: tuple[Any, ...], j: int, all_outputs: bool = False) -> Any:
+def _evaluate(
+    func: Callable[..., Any], arguments: tuple[Any, ...], j: int, all_outputs: bool = False
+) -> Any:
     """Return output `j` (among the floating-point ones) as a new array."""
     result = func(*arguments)
     several = [result] if isinstance(result, Tensor) else list(result)
     if not all_outputs:
         several = _differentiable(several)
-    floats = [each for each in several if isinstance(each, Tensor) and each._array.dtype.kind == "f"]
+    floats = [
+        each for each in several if isinstance(each, Tensor) and each._array.dtype.kind == "f"
+    ]
     if not floats:
         return np.zeros(0)
     return np.array(floats[j]._array, dtype=np.float64)
 
 
 def _numerical(
-    func: Callable[..., Any], arguments: tuple[Any, ...], x: Tensor, j: int, eps: float, all_outputs: bool = False
+    func: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    x: Tensor,
+    j: int,
+    eps: float,
+    all_outputs: bool = False,
 ) -> list[Any]:
     """Return the columns of the Jacobian of output `j` by `x`, by central differences."""
     columns = []

@@ -90,7 +90,9 @@ def _check_replacement(result: Any, g: Any) -> None:
     if not hasattr(result, "_array"):
         raise TypeError(f"expected Tensor, but hook returned '{type(result).__name__}'")
     if g is not None and result.shape != g.shape:
-        raise RuntimeError(f"hook '<hook>' has changed the size of value: {tuple(g.shape)} to {tuple(result.shape)}")
+        raise RuntimeError(
+            f"hook '<hook>' has changed the size of value: {tuple(g.shape)} to {tuple(result.shape)}"
+        )
 
 
 class Node:
@@ -104,7 +106,17 @@ class Node:
         hooks: a `Hooks`, or None.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "dtype",
+        "edges",
+        "hooks",
+        "number",
+        "plan",
+        "saved",
+        "shape",
+    )
 
     op: Op
     outputs = 1  # how many; where there are several, gradients come as a tuple
@@ -209,7 +221,9 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
-def add_hook(hooks: OrderedDict[int, Callable[..., Any]], fn: Callable[..., Any]) -> RemovableHandle:
+def add_hook(
+    hooks: OrderedDict[int, Callable[..., Any]], fn: Callable[..., Any]
+) -> RemovableHandle:
     """Enter `fn` and return the handle that takes it out."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = fn
@@ -315,7 +329,9 @@ def leaf_edge(leaf: Tensor) -> Edge:
     node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
     node.edges = node.saved = ()
     node.hooks = None
-    node.number = -next(numbers)  # below every other node's, so that leaves come last and get one sum
+    node.number = -next(
+        numbers
+    )  # below every other node's, so that leaves come last and get one sum
     leaf._accumulator = _weakly(node)
     return (node, 0)
 

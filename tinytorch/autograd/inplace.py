@@ -49,7 +49,9 @@ def in_place(caller: Any, name: str | None = None) -> Any:
             if made.broadcasts and made.positional == 2:
                 a, b = promoted(made, x, values[1])
                 if edges is None and plain_ufunc and a is target and _fits(b, target):
-                    made.kernel(a, b, out=target)  # the short way: nothing is recorded, nothing converted
+                    made.kernel(
+                        a, b, out=target
+                    )  # the short way: nothing is recorded, nothing converted
                     x._bump()
                     return x
                 result = made.kernel(a, b)
@@ -68,13 +70,17 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         np.copyto(target, result, casting="unsafe")
         x._bump()
         if edges is not None:
-            node = made.record(edges, values, (target,), x._cell, residuals, written_to=x, before=before)
+            node = made.record(
+                edges, values, (target,), x._cell, residuals, written_to=x, before=before
+            )
             if node is not None:
                 written(x, (node, 0))
         return x
 
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
-    call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
+    call.__doc__ = (
+        f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
+    )
     return call
 
 
@@ -198,8 +204,10 @@ def _fits(operand: Any, target: Any) -> bool:
     """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
     if not isinstance(operand, np.ndarray):
         return target.dtype.kind == "f"
-    return operand.dtype == target.dtype and target.dtype.kind == "f" and (
-        operand.shape == target.shape or operand.ndim == 0
+    return (
+        operand.dtype == target.dtype
+        and target.dtype.kind == "f"
+        and (operand.shape == target.shape or operand.ndim == 0)
     )
 
 
@@ -252,7 +260,10 @@ def laid_out(array: Any, strides: tuple[int, ...]) -> Any:
     y=lambda g, steps, strides: extract(g, steps, strides),
 )
 def copy_slices(x: Any, y: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
-    """Return the base `x` with the region that `steps` lead to replaced by `y` (for the record alone: x holds it already)."""
+    """Return the base `x` with the region that `steps` lead to replaced by `y`.
+
+    For the record alone: `x` holds it already.
+    """
     raise NotImplementedError("CopySlices stands for a write that has happened")
 
 

@@ -128,6 +128,7 @@ class no_grad(_GradMode):
     mode = False
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        """Make the context manager, or decorate `function` at once."""
         made = super().__new__(cls)
         if function is None:
             return made
@@ -180,6 +181,7 @@ class set_grad_enabled(_GradMode):
         local.state.grad = self.mode
 
     def __call__(self, function: F) -> F:
+        """Decorate `function`."""
         local.state.grad = self._called_from  # as a decorator it acts inside the function only
         return super().__call__(function)
 
@@ -203,6 +205,7 @@ class inference_mode(_Decorator):
     """
 
     def __new__(cls, mode: Any = True) -> Any:
+        """Make the context manager, or decorate a function at once."""
         made = super().__new__(cls)
         if isinstance(mode, bool):
             return made

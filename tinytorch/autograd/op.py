@@ -82,8 +82,13 @@ class OpNode(Node):
 
     def accepts(self, shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
         """Return whether broadcasting `expected` can have given `shape`."""
-        return self.op.broadcasts and len(expected) <= len(shape) and all(
-            want in (1, have) for want, have in zip(reversed(expected), reversed(shape), strict=False)
+        return (
+            self.op.broadcasts
+            and len(expected) <= len(shape)
+            and all(
+                want in (1, have)
+                for want, have in zip(reversed(expected), reversed(shape), strict=False)
+            )
         )
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
@@ -135,7 +140,9 @@ class OpNode(Node):
         if kind == INPUT:
             tensor, version = item
             if tensor._cell[0] != version:
-                raise modified(self, tensor._array, self._producer(position), tensor._cell[0], version)
+                raise modified(
+                    self, tensor._array, self._producer(position), tensor._cell[0], version
+                )
             if create_graph:
                 edge = self.edges[self.op.inputs.index(position)]
                 # The input as it was when recorded: by now it may be detached, or the result of something later.
@@ -218,7 +225,12 @@ class Op:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.tails, self.positional = arguments, tails, positional
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
-        self.residuals, self.view, self.broadcasts, self.floating = residuals, view, broadcasts, floating
+        self.residuals, self.view, self.broadcasts, self.floating = (
+            residuals,
+            view,
+            broadcasts,
+            floating,
+        )
         self.result = result
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
@@ -230,18 +242,27 @@ class Op:
         self.plans: dict[Any, Plan] = {}
         #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
         self.wants = {
-            key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None
+            key: _parameter_names(formula)[1:]
+            for key, formula in formulas.items()
+            if formula is not None
         }
         if joint is not None:
             self.wants["joint"] = _parameter_names(joint)[2:]
-        body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
+        body = (
+            {"__slots__": (), "op": self, "outputs": outputs}
+            if outputs
+            else {"__slots__": ("outputs",), "op": self}
+        )
         self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
         self.overload: tuple[int, type[OpNode]] | None = None
         if overload is not None:
             argument, class_name = overload
-            self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
+            self.overload = (
+                self.position[argument],
+                type(class_name, (self.node_class,), {"__slots__": ()}),
+            )
 
-    # Calling ---------------------------------------------------------------------------------------------------------
+    # Calling --------------------------------------------------------------------------------------
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the signature's order, defaults filled in.
@@ -270,7 +291,9 @@ class Op:
             values[position] = value
         for argument, value in zip(self.arguments, values, strict=True):
             if value is _MISSING:
-                raise TypeError(f"{self.name}() missing 1 required positional arguments: \"{argument}\"")
+                raise TypeError(
+                    f'{self.name}() missing 1 required positional arguments: "{argument}"'
+                )
         return tuple(values)
 
     def _wrong_count(self, count: int) -> TypeError:
@@ -280,7 +303,9 @@ class Op:
                 f"{self.name}() missing {required - count} required positional arguments: "
                 + ", ".join(f'"{argument}"' for argument in self.arguments[count:required])
             )
-        return TypeError(f"{self.name}() takes {self.positional} positional arguments but {count} were given")
+        return TypeError(
+            f"{self.name}() takes {self.positional} positional arguments but {count} were given"
+        )
 
     def run(self, values: tuple[Any, ...]) -> Any:
         """Return what the kernel makes of the arguments, tensors among them unwrapped."""
@@ -304,7 +329,9 @@ class Op:
     def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
         """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
         if k is not None:
-            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}"
+            )
         argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
         raise TypeError(
             f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
@@ -316,7 +343,8 @@ class Op:
         if self.positional == len(arrays):
             return self.kernel(*arrays)
         return self.kernel(
-            *arrays[: self.positional], **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
+            *arrays[: self.positional],
+            **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True)),
         )
 
     def _element(self, value: Any, i: int, k: int) -> Any:
@@ -324,7 +352,7 @@ class Op:
             self.refuse(value, i, k)
         return value._array
 
-    # Recording -------------------------------------------------------------------------------------------------------
+    # Recording ------------------------------------------------------------------------------------
 
     def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
         """Return the inputs' edges, None where no gradient flows; None when nothing is to be recorded."""
@@ -342,8 +370,14 @@ class Op:
         return edges if found else None
 
     def record(
-        self, edges: list[Edge | None], values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
-        residuals: tuple[Any, ...] = (), written_to: Tensor | None = None, before: Any = None,
+        self,
+        edges: list[Edge | None],
+        values: tuple[Any, ...],
+        outs: tuple[Any, ...],
+        cell: Any,
+        residuals: tuple[Any, ...] = (),
+        written_to: Tensor | None = None,
+        before: Any = None,
     ) -> OpNode | None:
         """Return the node of a call with its saved values, or None if no input that needs a gradient has a formula.
 
@@ -377,7 +411,9 @@ class Op:
                 tuple([isinstance(values[i], Tensor) for i in self.inputs]),
             )
         overload = self.overload
-        node: OpNode = _new(self.node_class if overload is None or values[overload[0]] is None else overload[1])
+        node: OpNode = _new(
+            self.node_class if overload is None or values[overload[0]] is None else overload[1]
+        )
         node.edges = tuple(edges)
         node.plan = plan
         node.hooks = None
@@ -453,13 +489,21 @@ class Op:
             formula = self.formulas[self.many]
             assert formula is not None
             names = self.wants[self.many]
-            plan.rules.append((0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+            plan.rules.append(
+                (0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names]))
+            )
             return plan
         for k, i in enumerate(self.inputs):
             formula = self.formulas[self.arguments[i]]
             if needs[k] and formula is not None:
                 names = self.wants[self.arguments[i]]
-                plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
+                plan.rules.append(
+                    (
+                        k,
+                        formula,
+                        tuple([plan.save(self._source(name, is_tensor)) for name in names]),
+                    )
+                )
         return plan
 
     def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
@@ -467,7 +511,9 @@ class Op:
         if name in self.position:
             i = self.position[name]
             if name == self.many:
-                raise TypeError(f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes")
+                raise TypeError(
+                    f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes"
+                )
             if not is_tensor.get(i):
                 return (PLAIN, i)
             return _X if i == 0 else _Y if i == 1 else (INPUT, i)
@@ -482,11 +528,24 @@ class Op:
             return (PROPERTY, _property_of(self.position[base], what))
         if name.startswith("out") and name[3:].isdecimal():
             return (OUTPUT, int(name[3:]))
-        raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
+        raise TypeError(
+            f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual"
+        )
 
 
-_ALIASES = {"other": "y", "axis": "dim", "keepdims": "keepdim", "self": "x", "input": "x", "exponent": "y", "mat2": "y",
-            "vec": "y", "tensor": "x", "tensors": "xs", "vec2": "y"}
+_ALIASES = {
+    "other": "y",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "self": "x",
+    "input": "x",
+    "exponent": "y",
+    "mat2": "y",
+    "vec": "y",
+    "tensor": "x",
+    "tensors": "xs",
+    "vec2": "y",
+}
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
 NUMBERS = (int, float, bool, np.number, np.bool_)
 
@@ -515,7 +574,9 @@ def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]]
     positional = code.co_argcount
     defaults = kernel.__defaults__ or ()
     required = positional - len(defaults)
-    keyword_only = tuple((kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:])
+    keyword_only = tuple(
+        (kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:]
+    )
     filled = (_MISSING,) * required + defaults + keyword_only
     tails = {n: filled[n:] for n in range(required, positional + 1)}
     tails[-1] = filled  # the template that keyword arguments are entered in
@@ -527,7 +588,7 @@ def as_array(result: Any) -> Any:
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
-# Declaring -------------------------------------------------------------------------------------------------------------
+# Declaring ----------------------------------------------------------------------------------------
 
 
 def op(
@@ -647,8 +708,13 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
 
 
 def pointwise(
-    name: str, kernel: Callable[..., Any], *, floating: bool = False, doc: str | None = None,
-    node_name: str | None = None, **formulas: Formula | None,
+    name: str,
+    kernel: Callable[..., Any],
+    *,
+    floating: bool = False,
+    doc: str | None = None,
+    node_name: str | None = None,
+    **formulas: Formula | None,
 ) -> Any:
     """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
 
@@ -682,12 +748,11 @@ def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.strip("_").split("_"))
 
 
-# Calling: the general caller, and the two hot ones ---------------------------------------------------------------------
+# Calling: the general caller, and the two hot ones ------------------------------------------------
 
 
 def _caller(made: Op) -> Callable[..., Any]:
     """Return the function of Tensors that binds, computes, wraps and records."""
-
     tails, positional, inputs, many = made.tails, made.positional, made.inputs, made.many
     several, hidden, wrapped = made.outputs != 1, len(made.residuals), made.result
     keyword_only = len(made.arguments) > positional
@@ -738,7 +803,12 @@ def _caller(made: Op) -> Callable[..., Any]:
 
 def _caller_of_one(made: Op) -> Callable[..., Any]:
     """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
-    kernel, tails, positional, node_class = made.kernel, made.tails, made.positional, made.node_class
+    kernel, tails, positional, node_class = (
+        made.kernel,
+        made.tails,
+        made.positional,
+        made.node_class,
+    )
     plan = made._plan((True,), (True,)) if made.wants else None
     keyword_only = len(made.arguments) > positional
     wrapped, overload = made.result, made.overload
@@ -768,7 +838,9 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
             if x._view is not None:
                 refresh(x)
             if x._requires_grad and array.dtype.kind == "f":
-                node: Any = _new(node_class if overload is None or values[overload[0]] is None else overload[1])
+                node: Any = _new(
+                    node_class if overload is None or values[overload[0]] is None else overload[1]
+                )
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
@@ -793,7 +865,11 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
 
 
 def attach(
-    made: Op, edges: list[Edge | None], values: tuple[Any, ...], tensors: list[Tensor], residuals: tuple[Any, ...]
+    made: Op,
+    edges: list[Edge | None],
+    values: tuple[Any, ...],
+    tensors: list[Tensor],
+    residuals: tuple[Any, ...],
 ) -> None:
     """Record a call and make its results non-leaf tensors."""
     number = 0
@@ -801,7 +877,13 @@ def attach(
     for each in tensors:
         if each._array.dtype.kind == "f" and number not in made.nondiff:
             if node is None:
-                node = made.record(edges, values, tuple([out._array for out in tensors]), tensors[0]._cell, residuals)
+                node = made.record(
+                    edges,
+                    values,
+                    tuple([out._array for out in tensors]),
+                    tensors[0]._cell,
+                    residuals,
+                )
                 if node is None:
                     return
             each._edge, each._requires_grad = (node, number), True
@@ -844,7 +926,9 @@ def _unary(made: Op) -> Callable[[Any], Any]:
                 node.dtype = array.dtype
                 if saves_x:
                     if x._cell is None or saves_out:
-                        node.saved = [made.saved(source, (x,), (array,), out._cell) for source in plan.sources]
+                        node.saved = [
+                            made.saved(source, (x,), (array,), out._cell) for source in plan.sources
+                        ]
                     else:
                         node.saved = ((x, x._cell[0]),)
                 else:
@@ -865,7 +949,9 @@ def _binary(made: Op) -> Callable[..., Any]:
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     differentiable = bool(made.wants)
     plan_both = made._plan((True, True), (True, True))
-    plan_x_of_two, plan_y_of_two = (made._plan(needs, (True, True)) for needs in ((True, False), (False, True)))
+    plan_x_of_two, plan_y_of_two = (
+        made._plan(needs, (True, True)) for needs in ((True, False), (False, True))
+    )
     plan_x = made._plan((True, False), (True, False))  # x with a number
     plan_y = made._plan((False, True), (False, True))  # a number with y
 
@@ -935,9 +1021,7 @@ def _binary(made: Op) -> Callable[..., Any]:
         elif not sources:
             node.saved = ()
         else:
-            node.saved = [
-                made.saved(source, (x, y), (array,), out._cell) for source in sources
-            ]
+            node.saved = [made.saved(source, (x, y), (array,), out._cell) for source in sources]
         out._edge = (node, 0)
         out._requires_grad = True
         return out
@@ -1000,7 +1084,9 @@ def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception
                 else "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
                 "mask, use the `~` or `logical_not()` operator instead."
             )
-        return RuntimeError(f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}')
+        return RuntimeError(
+            f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}'
+        )
     return error
 
 

@@ -54,7 +54,12 @@ class View:
 
     @staticmethod
     def attach(
-        made: Tensor, source: Tensor, op: Op, values: tuple[Any, ...], state: State, index: int | None = None
+        made: Tensor,
+        source: Tensor,
+        op: Op,
+        values: tuple[Any, ...],
+        state: State,
+        index: int | None = None,
     ) -> None:
         """Make `made`, the result of the view op `op` on `source`, a view of source's base."""
         made._cell = source._cell
@@ -72,7 +77,9 @@ class View:
         else:
             view.kind = INFERENCE if state.inference else WITHOUT_GRAD
         if not state.grad:
-            made._requires_grad = view.base._requires_grad  # PyTorch's rule: a view requires grad as its base does
+            made._requires_grad = (
+                view.base._requires_grad
+            )  # PyTorch's rule: a view requires grad as its base does
 
     def steps(self) -> Steps:
         """Return the steps from the base to here, without the base (so that a node can keep them)."""
@@ -83,7 +90,7 @@ class View:
         """Return the same view of another tensor of the base's shape."""
         source = base if self.parent is None else self.parent.replay(base)
         result = self.op.caller(source, *self.arguments)
-        return result if self.index is None else result[self.index]  # type: ignore[no-any-return]
+        return result if self.index is None else result[self.index]
 
     def refresh(self, tensor: Tensor) -> None:
         """Bring the edge of `tensor`, whose view this is, up to date."""
@@ -100,11 +107,15 @@ def refresh(tensor: Tensor) -> None:
     if view is None or cell is None or view.seen == cell[0]:
         return
     base = view.base
-    if not base._requires_grad or (view.kind >= WITHOUT_GRAD and not tensor._requires_grad and base._edge is None):
+    if not base._requires_grad or (
+        view.kind >= WITHOUT_GRAD and not tensor._requires_grad and base._edge is None
+    ):
         view.seen = cell[0]
         return
     if view.kind != USUAL:
-        raise RuntimeError(_not_writable(tensor, view, "its base or another view of its base has been"))
+        raise RuntimeError(
+            _not_writable(tensor, view, "its base or another view of its base has been")
+        )
     view.seen = cell[0]
     with enable_grad():
         again = view.replay(base)
@@ -142,15 +153,23 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
                     "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 )
         if tensor._requires_grad and tensor._edge is None:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
     if tensor._cell is None and not local.state.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
             "normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
     array = tensor._array
-    if not overlap and 0 in array.strides and array.size and any(
-        stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True)
+    if (
+        not overlap
+        and 0 in array.strides
+        and array.size
+        and any(
+            stride == 0 and length > 1
+            for stride, length in zip(array.strides, array.shape, strict=True)
+        )
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory "

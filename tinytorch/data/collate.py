@@ -152,7 +152,7 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
         return entries
 
 
-# The leaves --------------------------------------------------------------------------------------
+# The leaves ---------------------------------------------------------------------------------------
 
 
 def _collate_tensors(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
@@ -199,7 +199,7 @@ def is_default(collate_fn: Callable[..., Any]) -> bool:
     return collate_fn is default_collate and default_collate_fn_map == _AS_DELIVERED
 
 
-# PyTorch's tensors, which a torchvision transform or dataset gives -------------------------------
+# PyTorch's tensors, which a torchvision transform or dataset gives --------------------------------
 
 
 def is_foreign_tensor(value: Any) -> bool:

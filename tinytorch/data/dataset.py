@@ -218,7 +218,7 @@ class ConcatDataset(Dataset[T_co]):
             idx += len(self)
         which = bisect.bisect_right(self.cumulative_sizes, idx)
         before = self.cumulative_sizes[which - 1] if which else 0
-        return self.datasets[which][idx - before]  # type: ignore[no-any-return]
+        return self.datasets[which][idx - before]
 
 
 class ChainDataset(IterableDataset[T_co]):
@@ -295,8 +295,8 @@ class Subset(Dataset[T_co]):
 
     def __getitem__(self, idx: Any) -> T_co:
         if isinstance(idx, list):
-            return self.dataset[[self.indices[i] for i in idx]]  # type: ignore[no-any-return]
-        return self.dataset[self.indices[idx]]  # type: ignore[no-any-return]
+            return self.dataset[[self.indices[i] for i in idx]]
+        return self.dataset[self.indices[idx]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
         return read_samples(self.dataset, [self.indices[i] for i in indices])
@@ -357,7 +357,7 @@ def random_split(
     ]
 
 
-# Reading many samples at once --------------------------------------------------------------------
+# Reading many samples at once ---------------------------------------------------------------------
 
 
 def read_samples(dataset: Any, indices: Iterable[Any]) -> list[Any]:
@@ -369,7 +369,7 @@ def read_samples(dataset: Any, indices: Iterable[Any]) -> list[Any]:
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     """Return the dataset's `__getbatch__`, or None if it has none to trust."""
     if has_last_word(type(dataset), "__getbatch__", "__getitem__", "__getitems__"):
-        return dataset.__getbatch__  # type: ignore[no-any-return]
+        return dataset.__getbatch__
     return None
 
 

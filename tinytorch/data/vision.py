@@ -166,7 +166,7 @@ class MNIST(Dataset[tuple[Any, Any]]):
                 lines.append(head + repr(transform).replace("\n", "\n" + " " * len(head)))
         return "\n".join(lines)
 
-    # The files -----------------------------------------------------------------------------------
+    # The files ------------------------------------------------------------------------------------
 
     def download(self) -> None:
         """Fetch the files that are missing, check their sums, and unpack them.
@@ -273,7 +273,7 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
     return Image.fromarray(array)
 
 
-# The idx format ----------------------------------------------------------------------------------
+# The idx format -----------------------------------------------------------------------------------
 
 
 def _present(packed: str) -> str | None:
@@ -347,7 +347,7 @@ def _open(path: str) -> io.BufferedIOBase:
     return open(path, "rb")
 
 
-# Downloads ---------------------------------------------------------------------------------------
+# Downloads ----------------------------------------------------------------------------------------
 
 
 def _download(url: str, path: str, md5: str) -> None:
@@ -361,7 +361,7 @@ def _download(url: str, path: str, md5: str) -> None:
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     digest, received = _md5(), 0
     request = Request(url, headers={"User-Agent": "tinytorch"})

@@ -91,7 +91,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place version of `threshold`."""
-    return _threshold_in_place(input, threshold, value)  # type: ignore[no-any-return]
+    return _threshold_in_place(input, threshold, value)
 
 
 def hardtanh(
@@ -152,12 +152,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """
     if inplace:
         return leaky_relu_(input, negative_slope)
-    return nn.leaky_relu(input, negative_slope)  # type: ignore[no-any-return]
+    return nn.leaky_relu(input, negative_slope)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place version of `leaky_relu`."""
-    return _leaky_relu_in_place(input, negative_slope)  # type: ignore[no-any-return]
+    return _leaky_relu_in_place(input, negative_slope)
 
 
 def rrelu(
@@ -292,7 +292,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _either(inplace: bool, changing: Any, making: Any) -> Callable[..., Tensor]:
-    return changing if inplace else making  # type: ignore[no-any-return]
+    return changing if inplace else making
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -559,7 +559,7 @@ def embedding(
     if max_norm is not None:
         _renormalise(weight, input._array, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
-    return nn.embedding(weight, input, padding, scale_grad_by_freq)  # type: ignore[no-any-return]
+    return nn.embedding(weight, input, padding, scale_grad_by_freq)
 
 
 def _renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float) -> None:
@@ -883,7 +883,7 @@ def mse_loss(
     x, y = _pair(input, target)
     if weight is not None:
         return _weighted(nn.mse_loss(x, y, "none"), input, weight, reduction)
-    return nn.mse_loss(x, y, reduction)  # type: ignore[no-any-return]
+    return nn.mse_loss(x, y, reduction)
 
 
 def l1_loss(
@@ -946,7 +946,7 @@ def smooth_l1_loss(
         return _reduced((x - y).abs(), reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return nn.smooth_l1_loss(x, y, reduction, beta)  # type: ignore[no-any-return]
+    return nn.smooth_l1_loss(x, y, reduction, beta)
 
 
 def huber_loss(
@@ -988,7 +988,7 @@ def huber_loss(
         # Unlike the others this one divides by the number of elements, in PyTorch too.
         losses = _weighted(nn.huber_loss(x, y, "none", delta), input, weight, "none")
         return _reduced(losses, reduction)
-    return nn.huber_loss(x, y, reduction, delta)  # type: ignore[no-any-return]
+    return nn.huber_loss(x, y, reduction, delta)
 
 
 def binary_cross_entropy(
@@ -1035,7 +1035,7 @@ def binary_cross_entropy(
     if weight is not None:
         _refuse_grad(weight, "binary_cross_entropy", "weight")
         weight = weight.expand(_broadcast(weight.shape, target.shape))
-    return nn.binary_cross_entropy(input, target, weight, reduction)  # type: ignore[no-any-return]
+    return nn.binary_cross_entropy(input, target, weight, reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -1864,7 +1864,7 @@ def layer_norm(
         Ba et al., "Layer Normalization", 2016.
     """
     shape = _normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
-    return nn.layer_norm(input, shape, weight, bias, eps)  # type: ignore[no-any-return]
+    return nn.layer_norm(input, shape, weight, bias, eps)
 
 
 def rms_norm(

@@ -122,13 +122,11 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
             f"non-singleton dimension {len(shape) - back}"
         )
-    if src is self:
-        return self
     if not isinstance(src, Tensor):
         src = wrap(np.asarray(src))
     same_memory = src._cell is self._cell and src._cell is not None
     if same_memory or (local.state.grad and (src.requires_grad or self.requires_grad)):
-        return _copy[1](self, src)  # type: ignore[no-any-return]
+        return _copy[1](self, src)
     check_write(self, False)
     self._array[...] = src._array
     self._bump()
@@ -156,9 +154,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
-        return _fill[1][1](self, value)  # type: ignore[no-any-return]
+        return _fill[1][1](self, value)
     if local.state.grad and self.requires_grad:
-        return _fill[0][1](self, value)  # type: ignore[no-any-return]
+        return _fill[0][1](self, value)
     check_write(self, False, overlap=True)
     self._array[...] = _fitting(value, self._array)
     self._bump()
@@ -168,7 +166,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
     if local.state.grad and self.requires_grad:
-        return _fill[2][1](self, 0)  # type: ignore[no-any-return]
+        return _fill[2][1](self, 0)
     check_write(self, False, overlap=True)
     self._array[...] = 0
     self._bump()
@@ -411,7 +409,7 @@ def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
 
 
 def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
-    return _index(input, _kept(indices, local.state.grad and input.requires_grad))  # type: ignore[no-any-return]
+    return _index(input, _kept(indices, local.state.grad and input.requires_grad))
 
 
 def getitem(self: Tensor, key: Any) -> Tensor:
@@ -419,12 +417,12 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     kind = type(key)
     try:
         if kind is int:
-            return selected(self, (key, ...))  # type: ignore[no-any-return]
+            return selected(self, (key, ...))
         if kind is slice and key.step is None and self._array.ndim:
-            return part(self, (_checked_slice(key),))  # type: ignore[no-any-return]
+            return part(self, (_checked_slice(key),))
         step_op, steps, indices = _parsed(self, key)
         if not indices:
-            return step_op(self, steps)  # type: ignore[no-any-return]
+            return step_op(self, steps)
         return _indexed(self if step_op is None else step_op(self, steps), indices)
     except IndexError as error:
         if "array" in str(error) or "axis" in str(error):
@@ -453,6 +451,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             if isinstance(value, Tensor):
                 _copy[1](target, _expanded(value, target._array.shape))
             else:
+                check_write(
+                    target, False
+                )  # unlike fill_, it refuses memory whose elements share a place
                 fill_(target, value)
             return
         target = self if step_op is None else step_op(self, steps)
@@ -532,7 +533,7 @@ def _check_same_dtype(x: Any, y: Any, indices: tuple[Any, ...], accumulate: bool
 def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tensor:
     if accumulate:
         return g
-    return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)  # type: ignore[no-any-return]
+    return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)
 
 
 @writing(
@@ -582,12 +583,12 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
         tensor([2., 0., 0.])
     """
-    return _index_put[0](input, _tensor_indices("index_put", input, indices), values, accumulate)  # type: ignore[no-any-return]
+    return _index_put[0](input, _tensor_indices("index_put", input, indices), values, accumulate)
 
 
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `index_put`."""
-    return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)  # type: ignore[no-any-return]
+    return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)
 
 
 # Rows along a dimension ---------------------------------------------------------------------------
@@ -686,7 +687,7 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
 def _alpha_last(function: Any, name: str) -> Any:
     @axis_is_dim
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        return function(input, dim, index, source, alpha)  # type: ignore[no-any-return]
+        return function(input, dim, index, source, alpha)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -774,7 +775,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
         tensor([0., 0., 5.])
     """
-    return _index_copy[0](input, dim, index, source)  # type: ignore[no-any-return]
+    return _index_copy[0](input, dim, index, source)
 
 
 index_copy_ = axis_is_dim(_index_copy[1])
@@ -806,7 +807,7 @@ def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
     if not g._array.ndim:
         return g
     rows = np.unique(index._array % (g._array.shape[dim] or 1))
-    return index_select(g, dim, wrap(rows)).sum()  # type: ignore[no-any-return]
+    return index_select(g, dim, wrap(rows)).sum()
 
 
 @axis_is_dim
@@ -818,7 +819,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
         tensor([7., 0., 7.])
     """
-    return _index_fill[isinstance(value, Tensor)][0](  # type: ignore[no-any-return]
+    return _index_fill[isinstance(value, Tensor)][0](
         input, dim, index, _scalar("index_fill", value)
     )
 
@@ -826,7 +827,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 @axis_is_dim
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
-    return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))  # type: ignore[no-any-return]
+    return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))
 
 
 # Gather and scatter -------------------------------------------------------------------------------
@@ -870,10 +871,10 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
     taken = gather(g, dim, index)
     shape = taken._array.shape
     if shape == src_shape:
-        return taken  # type: ignore[no-any-return]
+        return taken
     if not taken._array.size:
-        return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))  # type: ignore[no-any-return]
-    return embed(taken, src_shape, tuple([slice(n) for n in shape]))  # type: ignore[no-any-return]
+        return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))
+    return embed(taken, src_shape, tuple([slice(n) for n in shape]))
 
 
 @writing(
@@ -956,7 +957,7 @@ def scatter(
                 [1., 0., 0.]])
     """
     src = _source(src, value)
-    return _scatterer(reduce, src)[0](input, dim, index, src)  # type: ignore[no-any-return]
+    return _scatterer(reduce, src)[0](input, dim, index, src)
 
 
 @axis_is_dim
@@ -971,7 +972,7 @@ def scatter_(
 ) -> Tensor:
     """In-place version of `scatter`."""
     src = _source(src, value)
-    return _scatterer(reduce, src)[1](self, dim, index, src)  # type: ignore[no-any-return]
+    return _scatterer(reduce, src)[1](self, dim, index, src)
 
 
 @axis_is_dim
@@ -984,7 +985,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         tensor([2., 0., 1.])
     """
     check_tensor(src, "scatter_add", "src", 4)
-    return _scatter_add[0](input, dim, index, src)  # type: ignore[no-any-return]
+    return _scatter_add[0](input, dim, index, src)
 
 
 scatter_add_ = axis_is_dim(_scatter_add[1])
@@ -1045,7 +1046,7 @@ def _scatter_prod_x(
     if include_self:
         _check_no_zero(x)
         return g * out / x
-    return _scatter[0][0](g, dim, index, 0)  # type: ignore[no-any-return]
+    return _scatter[0][0](g, dim, index, 0)
 
 
 def _scatter_prod_src(g: Tensor, dim: int, index: Tensor, src: Tensor, out: Tensor) -> Tensor:
@@ -1058,7 +1059,7 @@ def _scatter_prod_src(g: Tensor, dim: int, index: Tensor, src: Tensor, out: Tens
     share = gather(g * out, dim, index) / part_of_src
     if share._array.shape != src._array.shape:
         share = embed(share, src._array.shape, tuple([slice(n) for n in index.shape]))
-    return share  # type: ignore[no-any-return]
+    return share
 
 
 @op(x=_scatter_prod_x, index=None, src=_scatter_prod_src, name="ScatterReduce")
@@ -1092,17 +1093,17 @@ def scatter_reduce(
         start = input if include_self else _scatter[0][0](input, dim, index, 0)
         total = _scatter_add[0](start, dim, index, src)
         if reduce == "sum":
-            return total  # type: ignore[no-any-return]
+            return total
         ones = wrap(np.ones(index._array.shape, input._array.dtype, like=input._array))
         counts = wrap(np.ones(input._array.shape, input._array.dtype, like=input._array))
         if not include_self:
             counts = _scatter[0][0](counts, dim, index, 0)
         counts = _scatter_add[0](counts, dim, index, ones)
-        return total / counts if input.dtype.is_floating_point else total // counts  # type: ignore[no-any-return]
+        return total / counts if input.dtype.is_floating_point else total // counts
     if reduce in ("amax", "amin"):
-        return _scatter_extreme(input, dim, index, src, reduce, include_self)  # type: ignore[no-any-return]
+        return _scatter_extreme(input, dim, index, src, reduce, include_self)
     if reduce == "prod":
-        return _scatter_prod(input, dim, index, src, include_self)  # type: ignore[no-any-return]
+        return _scatter_prod(input, dim, index, src, include_self)
     raise RuntimeError(
         f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
     )
@@ -1160,7 +1161,7 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
     if accumulate:
         return g
     zeros = wrap(np.zeros(index._array.shape, g._array.dtype, like=g._array))
-    return _put[0](g, index, zeros, False)  # type: ignore[no-any-return]
+    return _put[0](g, index, zeros, False)
 
 
 @writing(
@@ -1191,12 +1192,12 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `source` written (or added) at `index` of the flattened tensor."""
-    return _put[0](input, index, source, accumulate)  # type: ignore[no-any-return]
+    return _put[0](input, index, source, accumulate)
 
 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `put`."""
-    return _put[1](self, index, source, accumulate)  # type: ignore[no-any-return]
+    return _put[1](self, index, source, accumulate)
 
 
 @axis_is_dim
@@ -1217,7 +1218,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
         )
     if dim is None:
-        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))  # type: ignore[no-any-return]
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     shape, wanted = input._array.shape, indices._array.shape
     if len(shape) != len(wanted):
         raise RuntimeError(
@@ -1229,7 +1230,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     sizes, places = list(common), list(common)
     if shape:
         sizes[axis], places[axis] = shape[axis], wanted[axis]
-    return gather(expand(input, sizes), axis, expand(indices, places))  # type: ignore[no-any-return]
+    return gather(expand(input, sizes), axis, expand(indices, places))
 
 
 # Masks --------------------------------------------------------------------------------------------
@@ -1292,12 +1293,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
         tensor([1., 0.])
     """
-    return _masked_fill[isinstance(value, Tensor)][0](input, mask, _scalar("masked_fill", value))  # type: ignore[no-any-return]
+    return _masked_fill[isinstance(value, Tensor)][0](input, mask, _scalar("masked_fill", value))
 
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
-    return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))  # type: ignore[no-any-return]
+    return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))
 
 
 @op(x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask), mask=None, broadcasts=True)
@@ -1367,7 +1368,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5.0, 6.0]))
         tensor([5., 0., 6.])
     """
-    return _masked_scatter[0](input, mask, source)  # type: ignore[no-any-return]
+    return _masked_scatter[0](input, mask, source)
 
 
 masked_scatter_ = _masked_scatter[1]
@@ -1471,7 +1472,7 @@ def _check_broadcast(*tensors: Tensor) -> None:
 
 def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return this tensor where the condition is true and `other` elsewhere; see `where`."""
-    return where(condition, self, other)  # type: ignore[no-any-return]
+    return where(condition, self, other)
 
 
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -1504,7 +1505,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all elements that are not zero; see `nonzero`."""
-    return nonzero(input)  # type: ignore[no-any-return]
+    return nonzero(input)
 
 
 # Sorting ------------------------------------------------------------------------------------------
@@ -1513,8 +1514,8 @@ def argwhere(input: Tensor) -> Tensor:
 def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
     """Return zeros with the gradients of the sorted elements where these came from."""
     if not x_shape:
-        return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))  # type: ignore[no-any-return]
-    return _scattered(g[0], x_shape, dim, out1, True)  # type: ignore[no-any-return]
+        return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))
+    return _scattered(g[0], x_shape, dim, out1, True)
 
 
 def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
@@ -1569,12 +1570,12 @@ def argsort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
 ) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`."""
-    return sort(input.detach(), dim, descending)[1]  # type: ignore[no-any-return]
+    return sort(input.detach(), dim, descending)[1]
 
 
 def msort(input: Tensor) -> Tensor:
     """Return the elements sorted along the first dimension."""
-    return sort(input, 0)[0]  # type: ignore[no-any-return]
+    return sort(input, 0)[0]
 
 
 @axis_is_dim
@@ -1680,11 +1681,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
-        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))  # type: ignore[no-any-return]
+        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
     if weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     total = np.bincount(array, weights._array, minlength)
-    return wrap(total.astype(np.float32) if weights._array.dtype == np.float32 else total)  # type: ignore[no-any-return]
+    return wrap(total.astype(np.float32) if weights._array.dtype == np.float32 else total)
 
 
 def searchsorted(
@@ -1733,7 +1734,7 @@ def searchsorted(
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter._array, -1)
     found = as_array(kernels.search(sequence, values, right or side == "right"))
-    return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))  # type: ignore[no-any-return]
+    return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
 
 def bucketize(
@@ -1768,7 +1769,7 @@ def isin(
         each._array if isinstance(each, Tensor) else np.asarray(each)
         for each in (elements, test_elements)
     )
-    return wrap(as_array(np.isin(given, among, invert=invert)))  # type: ignore[no-any-return]
+    return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:

@@ -37,7 +37,7 @@ _C_NAMES = {
 }  # fmt: skip
 
 
-# Kernels -----------------------------------------------------------------------------------------
+# Kernels ------------------------------------------------------------------------------------------
 
 
 def _dot(a: Any, b: Any, name: str) -> Any:
@@ -75,7 +75,7 @@ def _regular(a: Any) -> Any:
     return a.copy() if a.size > 256 else a
 
 
-# The families ------------------------------------------------------------------------------------
+# The families -------------------------------------------------------------------------------------
 
 
 def _plain(a: Any, b: Any) -> Any:
@@ -143,7 +143,7 @@ _dot_product: Any = pointwise(
 )
 
 
-# Checks ------------------------------------------------------------------------------------------
+# Checks -------------------------------------------------------------------------------------------
 
 
 def _arrays(function: str, *tensors: Any) -> list[Any]:
@@ -239,7 +239,7 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
         raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
 
 
-# Products ----------------------------------------------------------------------------------------
+# Products -----------------------------------------------------------------------------------------
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -274,7 +274,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             _check_mm(a, b)
         x_rows = a.flags.c_contiguous or not a.flags.f_contiguous
         y_rows = b.flags.c_contiguous or not b.flags.f_contiguous
-        return _MM[x_rows, y_rows](input, other)  # type: ignore[no-any-return]
+        return _MM[x_rows, y_rows](input, other)
     if not m or not n:
         raise RuntimeError(
             f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D"
@@ -282,24 +282,24 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if n == 1 and m <= 2:
         if a.dtype is not b.dtype or a.shape[-1] != len(b):
             (_check_dot if m == 1 else _check_mv)(a, b)
-        return (_dot_product if m == 1 else _mv)(input, other)  # type: ignore[no-any-return]
+        return (_dot_product if m == 1 else _mv)(input, other)
     if n == 1:
-        return mv(_folded(input), other).reshape(a.shape[:-1])  # type: ignore[no-any-return]
+        return mv(_folded(input), other).reshape(a.shape[:-1])
     if m == 1:
         if n == 2:
             _check_mm(a[None], b)
-            return _mv_t(other, input)  # type: ignore[no-any-return]
-        return matmul(input.unsqueeze(0), other).squeeze(-2)  # type: ignore[no-any-return]
+            return _mv_t(other, input)
+        return matmul(input.unsqueeze(0), other).squeeze(-2)
     if n == 2:  # one large product instead of many small ones
-        return mm(_folded(input), other).reshape((*a.shape[:-1], b.shape[1]))  # type: ignore[no-any-return]
+        return mm(_folded(input), other).reshape((*a.shape[:-1], b.shape[1]))
     _check_bmm(a, b, same_batch=False)
-    return _bmm(input, other)  # type: ignore[no-any-return]
+    return _bmm(input, other)
 
 
 def _folded(x: Tensor) -> Tensor:
     """Return a stack of matrices as one tall matrix."""
     shape = x._array.shape
-    return x.reshape((math.prod(shape[:-1]), shape[-1]))  # type: ignore[no-any-return]
+    return x.reshape((math.prod(shape[:-1]), shape[-1]))
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -335,7 +335,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """
     a, b = _arrays("bmm", input, mat2)
     _check_bmm(a, b, same_batch=True)
-    return _bmm(input, mat2)  # type: ignore[no-any-return]
+    return _bmm(input, mat2)
 
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:
@@ -350,7 +350,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         tensor([3., 7.])
     """
     _check_mv(*_arrays("mv", input, vec))
-    return _mv(input, vec)  # type: ignore[no-any-return]
+    return _mv(input, vec)
 
 
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
@@ -365,7 +365,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
         tensor(11.)
     """
     _check_dot(*_arrays("dot", input, tensor))
-    return _dot_product(input, tensor)  # type: ignore[no-any-return]
+    return _dot_product(input, tensor)
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
@@ -386,7 +386,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     """
     a, b = _arrays("inner", input, other)
     if not a.ndim or not b.ndim:
-        return mul(input, other)  # type: ignore[no-any-return]
+        return mul(input, other)
     if a.shape[-1] != b.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
@@ -410,13 +410,13 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     for each, which in zip(_arrays("outer", input, vec2), ("self", "vec2"), strict=True):
         if each.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {each.ndim}-D")
-    return mul(input.unsqueeze(1), vec2)  # type: ignore[no-any-return]
+    return mul(input.unsqueeze(1), vec2)
 
 
 ger = outer
 
 
-# Products added to something ---------------------------------------------------------------------
+# Products added to something ----------------------------------------------------------------------
 
 
 def _combined(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
@@ -629,7 +629,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return _combined(x, product, beta, alpha)
 
 
-# Contractions ------------------------------------------------------------------------------------
+# Contractions -------------------------------------------------------------------------------------
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
@@ -691,7 +691,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         a.permute(left + ours).reshape((math.prod(rows), inside)),
         b.permute(theirs + right).reshape((inside, math.prod(columns))),
     )
-    return product.reshape(rows + columns)  # type: ignore[no-any-return]
+    return product.reshape(rows + columns)
 
 
 def _wrapped(dim: int, ndim: int) -> int:

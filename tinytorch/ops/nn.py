@@ -76,7 +76,7 @@ def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tenso
 def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     shape = g._array.shape
     if len(shape) > 1 and bias_shape == shape[-1:]:
-        return _column_sums(g)  # type: ignore[no-any-return]
+        return _column_sums(g)
     return g.sum_to_size(bias_shape)
 
 
@@ -380,7 +380,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     shape = [1] * input.ndim
     if input.ndim > 1:
         shape[1] = count
-    return _prelu(input, weight.reshape(shape))  # type: ignore[no-any-return]
+    return _prelu(input, weight.reshape(shape))
 
 
 # Smooth activations -------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def silu(x: Any) -> Any:
 
 def _mish_x(g: Tensor, x: Tensor) -> Tensor:
     t = softplus(x).tanh()
-    return g * (t + x * x.sigmoid() * (1 - t * t))  # type: ignore[no-any-return]
+    return g * (t + x * x.sigmoid() * (1 - t * t))
 
 
 @op(x=_mish_x)
@@ -650,7 +650,7 @@ def _cross_entropy_x(
     if reduction == "none":
         g = g.unsqueeze(dim)
     if slope is not None:
-        return slope * g  # type: ignore[no-any-return]
+        return slope * g
     # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
     targets, total = loss.soft_targets(
         loss.rows(x._array),
@@ -785,7 +785,7 @@ def _embedding_gather(
     factor = (positions != padding_idx).astype(rows._array.dtype)
     if scale_grad_by_freq and positions.size:
         factor /= np.bincount(positions.reshape(-1))[positions]
-    return rows * wrap(factor[..., None])  # type: ignore[no-any-return]
+    return rows * wrap(factor[..., None])
 
 
 @op(x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0), name="ConstantPadNd")

@@ -36,7 +36,7 @@ def _zeros(g: Tensor) -> Tensor:
     return wrap(np.zeros_like(g._array))
 
 
-# Arithmetic ------------------------------------------------------------------------------------------------------
+# Arithmetic ---------------------------------------------------------------------------------------
 
 plus = pointwise("add", np.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`.")
 minus = pointwise("sub", np.subtract, x=lambda g: g, y=lambda g: -g, doc="Return `x - y`.")
@@ -98,7 +98,9 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
         not (each.dtype.is_floating_point if isinstance(each, Tensor) else isinstance(each, float))
         for each in (input, other)
     ):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
     return other * alpha
 
 
@@ -165,11 +167,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         tensor([ 3, -3])
     """
     if rounding_mode is None:
-        return true_divide(input, other)  # type: ignore[no-any-return]
+        return true_divide(input, other)
     if rounding_mode == "trunc":
-        return _div_trunc(input, other)  # type: ignore[no-any-return]
+        return _div_trunc(input, other)
     if rounding_mode == "floor":
-        return _div_floor(input, other)  # type: ignore[no-any-return]
+        return _div_floor(input, other)
     raise RuntimeError(
         f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
     )
@@ -177,7 +179,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 divide = div
 
-# Powers --------------------------------------------------------------------------------------------------------------
+# Powers -------------------------------------------------------------------------------------------
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -197,7 +199,11 @@ def _power(a: Any, b: Any) -> Any:
                 return np.reciprocal(np.sqrt(a))
         elif b < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
-    elif getattr(b, "dtype", None) is not None and b.dtype.kind == "i" and np.result_type(a, b).kind in "iu":
+    elif (
+        getattr(b, "dtype", None) is not None
+        and b.dtype.kind == "i"
+        and np.result_type(a, b).kind in "iu"
+    ):
         if b.ndim == 0 and b < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         if np.any(b < 0):  # a tensor of exponents: PyTorch truncates 1 / a ** -b
@@ -207,14 +213,22 @@ def _power(a: Any, b: Any) -> Any:
 
 def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
     if not isinstance(y, Tensor):
-        return _zeros(g) if y == 0 else g * y if y == 1 else g * (y * x) if y == 2 else g * (y * pow(x, y - 1))
-    return g * (y * pow(x, y - 1)).masked_fill(y == 0, 0)  # type: ignore[no-any-return]
+        return (
+            _zeros(g)
+            if y == 0
+            else g * y
+            if y == 1
+            else g * (y * x)
+            if y == 2
+            else g * (y * pow(x, y - 1))
+        )
+    return g * (y * pow(x, y - 1)).masked_fill(y == 0, 0)
 
 
 def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
     if not isinstance(x, Tensor):
         return g * (out * math.log(x)) if x != 0 else (g * (out * -math.inf)).masked_fill(y >= 0, 0)
-    return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)  # type: ignore[no-any-return]
+    return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
 
 
 pow = pointwise(
@@ -235,20 +249,28 @@ pow = pointwise(
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return `input` to the power `exponent`, computed in float64."""
     base = input.double() if isinstance(input, Tensor) else builtins.float(input)
-    return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)  # type: ignore[no-any-return]
+    return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
 
 
-square = pointwise("square", np.square, x=lambda g, x: g * (2 * x), node_name="Pow", doc="Return `x * x`.")
-sqrt = pointwise("sqrt", np.sqrt, floating=True, x=lambda g, out: g / (2 * out), doc="Return the square root.")
+square = pointwise(
+    "square", np.square, x=lambda g, x: g * (2 * x), node_name="Pow", doc="Return `x * x`."
+)
+sqrt = pointwise(
+    "sqrt", np.sqrt, floating=True, x=lambda g, out: g / (2 * out), doc="Return the square root."
+)
 rsqrt = pointwise(
     "rsqrt", lambda a: np.reciprocal(np.sqrt(a)), floating=True,
     x=lambda g, out: -0.5 * g * pow(out, 3), doc="Return `1 / sqrt(x)`.",
 )  # fmt: skip
 reciprocal = pointwise(
-    "reciprocal", np.reciprocal, floating=True, x=lambda g, out: -g * out * out, doc="Return `1 / x`."
+    "reciprocal",
+    np.reciprocal,
+    floating=True,
+    x=lambda g, out: -g * out * out,
+    doc="Return `1 / x`.",
 )
 
-# Exponentials and logarithms -----------------------------------------------------------------------------------------
+# Exponentials and logarithms ----------------------------------------------------------------------
 
 exp = pointwise(
     "exp", np.exp, floating=True, x=lambda g, out: g * out,
@@ -260,16 +282,32 @@ exp = pointwise(
         tensor([1.0000, 2.7183])
     """,
 )  # fmt: skip
-exp2 = pointwise("exp2", np.exp2, floating=True, x=lambda g, out: g * out * math.log(2), doc="Return `2 ** x`.")
-expm1 = pointwise("expm1", np.expm1, floating=True, x=lambda g, out: g * (out + 1), doc="Return `exp(x) - 1`.")
-log = pointwise("log", np.log, floating=True, x=lambda g, x: g / x, doc="Return the natural logarithm.")
+exp2 = pointwise(
+    "exp2", np.exp2, floating=True, x=lambda g, out: g * out * math.log(2), doc="Return `2 ** x`."
+)
+expm1 = pointwise(
+    "expm1", np.expm1, floating=True, x=lambda g, out: g * (out + 1), doc="Return `exp(x) - 1`."
+)
+log = pointwise(
+    "log", np.log, floating=True, x=lambda g, x: g / x, doc="Return the natural logarithm."
+)
 log2 = pointwise(
-    "log2", np.log2, floating=True, x=lambda g, x: g / (x * math.log(2)), doc="Return the logarithm to base 2."
+    "log2",
+    np.log2,
+    floating=True,
+    x=lambda g, x: g / (x * math.log(2)),
+    doc="Return the logarithm to base 2.",
 )
 log10 = pointwise(
-    "log10", np.log10, floating=True, x=lambda g, x: g / (x * math.log(10)), doc="Return the logarithm to base 10."
+    "log10",
+    np.log10,
+    floating=True,
+    x=lambda g, x: g / (x * math.log(10)),
+    doc="Return the logarithm to base 10.",
 )
-log1p = pointwise("log1p", np.log1p, floating=True, x=lambda g, x: g / (x + 1), doc="Return `log(1 + x)`.")
+log1p = pointwise(
+    "log1p", np.log1p, floating=True, x=lambda g, x: g / (x + 1), doc="Return `log(1 + x)`."
+)
 logaddexp = pointwise(
     "logaddexp", np.logaddexp, floating=True,
     x=lambda g, x, out: g * exp(x - out), y=lambda g, y, out: g * exp(y - out),
@@ -295,30 +333,66 @@ erfc = pointwise(
     doc="Return `1 - erf(x)`, accurate where that is small.",
 )  # fmt: skip
 
-# Trigonometry ----------------------------------------------------------------------------------------------------------
+# Trigonometry -------------------------------------------------------------------------------------
 
-sin = pointwise("sin", np.sin, floating=True, x=lambda g, x: g * cos(x), doc="Return the sine of an angle in radians.")
+sin = pointwise(
+    "sin",
+    np.sin,
+    floating=True,
+    x=lambda g, x: g * cos(x),
+    doc="Return the sine of an angle in radians.",
+)
 cos = pointwise("cos", np.cos, floating=True, x=lambda g, x: g * -sin(x), doc="Return the cosine.")
-tan = pointwise("tan", np.tan, floating=True, x=lambda g, out: g * (1 + out * out), doc="Return the tangent.")
+tan = pointwise(
+    "tan", np.tan, floating=True, x=lambda g, out: g * (1 + out * out), doc="Return the tangent."
+)
 asin = arcsin = pointwise(
-    "asin", np.arcsin, floating=True, x=lambda g, x: g * rsqrt(1 - x * x), doc="Return the inverse sine."
+    "asin",
+    np.arcsin,
+    floating=True,
+    x=lambda g, x: g * rsqrt(1 - x * x),
+    doc="Return the inverse sine.",
 )
 acos = arccos = pointwise(
-    "acos", np.arccos, floating=True, x=lambda g, x: -g * rsqrt(1 - x * x), doc="Return the inverse cosine."
+    "acos",
+    np.arccos,
+    floating=True,
+    x=lambda g, x: -g * rsqrt(1 - x * x),
+    doc="Return the inverse cosine.",
 )
 atan = arctan = pointwise(
-    "atan", np.arctan, floating=True, x=lambda g, x: g / (x * x + 1), doc="Return the inverse tangent."
+    "atan",
+    np.arctan,
+    floating=True,
+    x=lambda g, x: g / (x * x + 1),
+    doc="Return the inverse tangent.",
 )
-sinh = pointwise("sinh", np.sinh, floating=True, x=lambda g, x: g * cosh(x), doc="Return the hyperbolic sine.")
-cosh = pointwise("cosh", np.cosh, floating=True, x=lambda g, x: g * sinh(x), doc="Return the hyperbolic cosine.")
+sinh = pointwise(
+    "sinh", np.sinh, floating=True, x=lambda g, x: g * cosh(x), doc="Return the hyperbolic sine."
+)
+cosh = pointwise(
+    "cosh", np.cosh, floating=True, x=lambda g, x: g * sinh(x), doc="Return the hyperbolic cosine."
+)
 asinh = arcsinh = pointwise(
-    "asinh", np.arcsinh, floating=True, x=lambda g, x: g * rsqrt(x * x + 1), doc="Return the inverse of sinh."
+    "asinh",
+    np.arcsinh,
+    floating=True,
+    x=lambda g, x: g * rsqrt(x * x + 1),
+    doc="Return the inverse of sinh.",
 )
 acosh = arccosh = pointwise(
-    "acosh", np.arccosh, floating=True, x=lambda g, x: g * rsqrt(x * x - 1), doc="Return the inverse of cosh."
+    "acosh",
+    np.arccosh,
+    floating=True,
+    x=lambda g, x: g * rsqrt(x * x - 1),
+    doc="Return the inverse of cosh.",
 )
 atanh = arctanh = pointwise(
-    "atanh", np.arctanh, floating=True, x=lambda g, x: g / (1 - x * x), doc="Return the inverse of tanh."
+    "atanh",
+    np.arctanh,
+    floating=True,
+    x=lambda g, x: g / (1 - x * x),
+    doc="Return the inverse of tanh.",
 )
 atan2 = arctan2 = pointwise(
     "atan2", np.arctan2, floating=True,
@@ -330,22 +404,32 @@ hypot = pointwise(
     doc="Return `sqrt(x * x + y * y)`.",
 )  # fmt: skip
 deg2rad = pointwise(
-    "deg2rad", np.deg2rad, floating=True, x=lambda g: g * (math.pi / 180), doc="Return degrees in radians."
+    "deg2rad",
+    np.deg2rad,
+    floating=True,
+    x=lambda g: g * (math.pi / 180),
+    doc="Return degrees in radians.",
 )
 rad2deg = pointwise(
-    "rad2deg", np.rad2deg, floating=True, x=lambda g: g * (180 / math.pi), doc="Return radians in degrees."
+    "rad2deg",
+    np.rad2deg,
+    floating=True,
+    x=lambda g: g * (180 / math.pi),
+    doc="Return radians in degrees.",
 )
 
 
 def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     t = math.pi * x
     slope = (t * cos(t) - sin(t)) / (x * t)
-    return g * slope.masked_fill(x == 0, 0)  # type: ignore[no-any-return]
+    return g * slope.masked_fill(x == 0, 0)
 
 
-sinc = pointwise("sinc", np.sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0.")
+sinc = pointwise(
+    "sinc", np.sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0."
+)
 
-# Activations that are ops of Tensor too ----------------------------------------------------------------------------------
+# Activations that are ops of Tensor too -----------------------------------------------------------
 
 
 def _sigmoid(a: Any) -> Any:
@@ -371,77 +455,49 @@ _relu_grad = pointwise(
     g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: _zeros(gg), node_name="ThresholdBackward",
 )  # fmt: skip
 tanh = pointwise(
-    "atanh", np.arctanh, floating=True, x=lambda g, x: g / (1 - x * x), doc="Return the inverse of tanh."
+    "tanh",
+    np.tanh,
+    floating=True,
+    x=lambda g, out: _tanh_grad(g, out),
+    doc="Return the hyperbolic tangent.",
 )
-atan2 = arctan2 = pointwise(
-    "atan2", np.arctan2, floating=True,
-    x=lambda g, x, y: g * (y / (x * x + y * y)), y=lambda g, x, y: g * (-x / (x * x + y * y)),
-    doc="Return the angle of the point (y, x): the inverse tangent of `x / y` in its quadrant.",
-)  # fmt: skip
-hypot = pointwise(
-    "hypot", np.hypot, floating=True, x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
-    doc="Return `sqrt(x * x + y * y)`.",
-)  # fmt: skip
-deg2rad = pointwise(
-    "deg2rad", np.deg2rad, floating=True, x=lambda g: g * (math.pi / 180), doc="Return degrees in radians."
-)
-rad2deg = pointwise(
-    "rad2deg", np.rad2deg, floating=True, x=lambda g: g * (180 / math.pi), doc="Return radians in degrees."
-)
-
-
-def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
-    t = math.pi * x
-    slope = (t * cos(t) - sin(t)) / (x * t)
-    return g * slope.masked_fill(x == 0, 0)  # type: ignore[no-any-return]
-
-
-sinc = pointwise("sinc", np.sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0.")
-
-# Activations that are ops of Tensor too ----------------------------------------------------------------------------------
-
-
-def _sigmoid(a: Any) -> Any:
-    out = np.negative(a)
-    out = np.exp(out, out=out) if out.ndim else np.exp(out)
-    out += 1
-    return np.reciprocal(out)
-
-
-# The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
-
-_tanh_grad = pointwise(
-    "tanh_backward", lambda g, out: g * (1 - out * out),
-    g=lambda gg, out: gg * (1 - out * out), out=lambda gg, g, out: gg * (-2 * g * out), node_name="TanhBackward",
-)  # fmt: skip
-_sigmoid_grad = pointwise(
-    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
-    g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
-    node_name="SigmoidBackward",
-)  # fmt: skip
-_relu_grad = pointwise(
-    "threshold_backward", lambda g, out: np.multiply(g, out > 0),
-    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: _zeros(gg), node_name="ThresholdBackward",
-)  # fmt: skip
-tanh = pointwise("tanh", np.tanh, floating=True, x=lambda g, out: _tanh_grad(g, out), doc="Return the hyperbolic tangent.")
 sigmoid = pointwise(
-    "sigmoid", _sigmoid, floating=True, x=lambda g, out: _sigmoid_grad(g, out), doc="Return `1 / (1 + exp(-x))`."
+    "sigmoid",
+    _sigmoid,
+    floating=True,
+    x=lambda g, out: _sigmoid_grad(g, out),
+    doc="Return `1 / (1 + exp(-x))`.",
 )
 relu = pointwise(
-    "relu", activation.relu, x=lambda g, out: _relu_grad(g, out), doc="Return `max(x, 0)`, elementwise."
+    "relu",
+    activation.relu,
+    x=lambda g, out: _relu_grad(g, out),
+    doc="Return `max(x, 0)`, elementwise.",
 )
 
-# Absolute value, sign, rounding --------------------------------------------------------------------------------------------
+# Absolute value, sign, rounding -------------------------------------------------------------------
 
 sign = pointwise("sign", np.sign, x=lambda g: _zeros(g), doc="Return -1, 0 or 1: the sign of x.")
 sgn = sign
-abs = absolute = pointwise("abs", np.abs, x=lambda g, x: g * sign(x), doc="Return the absolute value.")
-floor = pointwise("floor", np.floor, x=lambda g: _zeros(g), doc="Return the largest integer that is not above x.")
-ceil = pointwise("ceil", np.ceil, x=lambda g: _zeros(g), doc="Return the smallest integer that is not below x.")
-trunc = fix = pointwise("trunc", np.trunc, x=lambda g: _zeros(g), doc="Return x without its fraction.")
-frac = pointwise("frac", lambda a: a - np.trunc(a), x=lambda g: g, doc="Return the fraction of x, with its sign.")
+abs = absolute = pointwise(
+    "abs", np.abs, x=lambda g, x: g * sign(x), doc="Return the absolute value."
+)
+floor = pointwise(
+    "floor", np.floor, x=lambda g: _zeros(g), doc="Return the largest integer that is not above x."
+)
+ceil = pointwise(
+    "ceil", np.ceil, x=lambda g: _zeros(g), doc="Return the smallest integer that is not below x."
+)
+trunc = fix = pointwise(
+    "trunc", np.trunc, x=lambda g: _zeros(g), doc="Return x without its fraction."
+)
+frac = pointwise(
+    "frac", lambda a: a - np.trunc(a), x=lambda g: g, doc="Return the fraction of x, with its sign."
+)
 positive = pointwise("positive", np.positive, x=lambda g: g, doc="Return x.")
-signbit = pointwise("signbit", np.signbit, x=None, doc="Return whether the sign bit is set (true for -0.0).")
+signbit = pointwise(
+    "signbit", np.signbit, x=None, doc="Return whether the sign bit is set (true for -0.0)."
+)
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
     x=lambda g, x, out: (g * (out / x)).masked_fill(x == 0, 0), y=lambda g: _zeros(g),
@@ -461,7 +517,7 @@ def round(x: Any, *, decimals: builtins.int = 0) -> Any:
     return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals)
 
 
-# Bounds --------------------------------------------------------------------------------------------------------------------
+# Bounds -------------------------------------------------------------------------------------------
 
 
 def _share(x: Tensor, y: Tensor) -> Any:
@@ -470,11 +526,13 @@ def _share(x: Tensor, y: Tensor) -> Any:
 
 
 maximum = pointwise(
-    "maximum", np.maximum, x=lambda g, x, y: g * _share(x, y).to(g.dtype), y=lambda g, x, y: g * _share(y, x).to(g.dtype),
+    "maximum", np.maximum,
+    x=lambda g, x, y: g * _share(x, y).to(g.dtype), y=lambda g, x, y: g * _share(y, x).to(g.dtype),
     doc="Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.",
 )  # fmt: skip
 minimum = pointwise(
-    "minimum", np.minimum, x=lambda g, x, y: g * _share(y, x).to(g.dtype), y=lambda g, x, y: g * _share(x, y).to(g.dtype),
+    "minimum", np.minimum,
+    x=lambda g, x, y: g * _share(y, x).to(g.dtype), y=lambda g, x, y: g * _share(x, y).to(g.dtype),
     doc="Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.",
 )  # fmt: skip
 fmax = pointwise(
@@ -533,11 +591,15 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
         tensor([-1.0000,  0.5000,  1.0000])
     """
-    if input.dtype.is_floating_point and type(min) in _NUMBER_OR_NONE and type(max) in _NUMBER_OR_NONE:
+    if (
+        input.dtype.is_floating_point
+        and type(min) in _NUMBER_OR_NONE
+        and type(max) in _NUMBER_OR_NONE
+    ):
         if min is None and max is None:
             raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-        return _clamp(input, min, max)  # type: ignore[no-any-return]
-    return _clamp_to_tensors(*_bounded(input, min, max))  # type: ignore[no-any-return]
+        return _clamp(input, min, max)
+    return _clamp_to_tensors(*_bounded(input, min, max))
 
 
 _NUMBER_OR_NONE = frozenset((builtins.int, builtins.float, type(None)))
@@ -579,14 +641,16 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
     return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
-# Compositions ----------------------------------------------------------------------------------------------------------------
+# Compositions -------------------------------------------------------------------------------------
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return `input + weight * (end - input)`, computed from the nearer end."""
     if isinstance(weight, Tensor):
         near = (abs(weight) < 0.5).to(weight.dtype)
-        return near * (input + weight * (end - input)) + (1 - near) * (end - (end - input) * (1 - weight))
+        return near * (input + weight * (end - input)) + (1 - near) * (
+            end - (end - input) * (1 - weight)
+        )
     if builtins.abs(weight) < 0.5:
         return input + weight * (end - input)
     return end - (end - input) * (1 - weight)
@@ -611,33 +675,76 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return input + (tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
-# Comparison and logic ----------------------------------------------------------------------------------------------------------
+# Comparison and logic -----------------------------------------------------------------------------
 
 eq = pointwise("eq", np.equal, x=None, y=None, doc="Return whether `x == y`, elementwise.")
-ne = not_equal = pointwise("ne", np.not_equal, x=None, y=None, doc="Return whether `x != y`, elementwise.")
+ne = not_equal = pointwise(
+    "ne", np.not_equal, x=None, y=None, doc="Return whether `x != y`, elementwise."
+)
 lt = less = pointwise("lt", np.less, x=None, y=None, doc="Return whether `x < y`, elementwise.")
-le = less_equal = pointwise("le", np.less_equal, x=None, y=None, doc="Return whether `x <= y`, elementwise.")
-gt = greater = pointwise("gt", np.greater, x=None, y=None, doc="Return whether `x > y`, elementwise.")
-ge = greater_equal = pointwise("ge", np.greater_equal, x=None, y=None, doc="Return whether `x >= y`, elementwise.")
-logical_and = pointwise("logical_and", np.logical_and, x=None, y=None, doc="Return whether both are not zero.")
-logical_or = pointwise("logical_or", np.logical_or, x=None, y=None, doc="Return whether either is not zero.")
-logical_xor = pointwise("logical_xor", np.logical_xor, x=None, y=None, doc="Return whether exactly one is not zero.")
+le = less_equal = pointwise(
+    "le", np.less_equal, x=None, y=None, doc="Return whether `x <= y`, elementwise."
+)
+gt = greater = pointwise(
+    "gt", np.greater, x=None, y=None, doc="Return whether `x > y`, elementwise."
+)
+ge = greater_equal = pointwise(
+    "ge", np.greater_equal, x=None, y=None, doc="Return whether `x >= y`, elementwise."
+)
+logical_and = pointwise(
+    "logical_and", np.logical_and, x=None, y=None, doc="Return whether both are not zero."
+)
+logical_or = pointwise(
+    "logical_or", np.logical_or, x=None, y=None, doc="Return whether either is not zero."
+)
+logical_xor = pointwise(
+    "logical_xor", np.logical_xor, x=None, y=None, doc="Return whether exactly one is not zero."
+)
 logical_not = pointwise("logical_not", np.logical_not, x=None, doc="Return whether `x` is zero.")
-bitwise_and = pointwise("bitwise_and", np.bitwise_and, x=None, y=None, doc="Return `x & y` of integers or booleans.")
-bitwise_or = pointwise("bitwise_or", np.bitwise_or, x=None, y=None, doc="Return `x | y` of integers or booleans.")
-bitwise_xor = pointwise("bitwise_xor", np.bitwise_xor, x=None, y=None, doc="Return `x ^ y` of integers or booleans.")
-bitwise_not = pointwise("bitwise_not", np.invert, x=None, doc="Return `~x` of integers or booleans.")
-bitwise_left_shift = pointwise("bitwise_left_shift", np.left_shift, x=None, y=None, doc="Return `x << y`.")
-bitwise_right_shift = pointwise("bitwise_right_shift", np.right_shift, x=None, y=None, doc="Return `x >> y`.")
+bitwise_and = pointwise(
+    "bitwise_and", np.bitwise_and, x=None, y=None, doc="Return `x & y` of integers or booleans."
+)
+bitwise_or = pointwise(
+    "bitwise_or", np.bitwise_or, x=None, y=None, doc="Return `x | y` of integers or booleans."
+)
+bitwise_xor = pointwise(
+    "bitwise_xor", np.bitwise_xor, x=None, y=None, doc="Return `x ^ y` of integers or booleans."
+)
+bitwise_not = pointwise(
+    "bitwise_not", np.invert, x=None, doc="Return `~x` of integers or booleans."
+)
+bitwise_left_shift = pointwise(
+    "bitwise_left_shift", np.left_shift, x=None, y=None, doc="Return `x << y`."
+)
+bitwise_right_shift = pointwise(
+    "bitwise_right_shift", np.right_shift, x=None, y=None, doc="Return `x >> y`."
+)
 isnan = pointwise("isnan", np.isnan, x=None, doc="Return whether each element is NaN.")
 isinf = pointwise("isinf", np.isinf, x=None, doc="Return whether each element is infinite.")
-isfinite = pointwise("isfinite", np.isfinite, x=None, doc="Return whether each element is neither NaN nor infinite.")
-isposinf = pointwise("isposinf", np.isposinf, x=None, doc="Return whether each element is plus infinity.")
-isneginf = pointwise("isneginf", np.isneginf, x=None, doc="Return whether each element is minus infinity.")
-isreal = pointwise("isreal", lambda a: np.ones_like(a, dtype=np.bool_), x=None, doc="Return true: there are no complex numbers.")
+isfinite = pointwise(
+    "isfinite", np.isfinite, x=None, doc="Return whether each element is neither NaN nor infinite."
+)
+isposinf = pointwise(
+    "isposinf", np.isposinf, x=None, doc="Return whether each element is plus infinity."
+)
+isneginf = pointwise(
+    "isneginf", np.isneginf, x=None, doc="Return whether each element is minus infinity."
+)
+isreal = pointwise(
+    "isreal",
+    lambda a: np.ones_like(a, dtype=np.bool_),
+    x=None,
+    doc="Return true: there are no complex numbers.",
+)
 
 
-def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
+def isclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> Tensor:
     """Return whether `|input - other| <= atol + rtol * |other|`, elementwise.
 
     Raises:
@@ -654,7 +761,13 @@ def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: bu
     return close
 
 
-def allclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+def allclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> builtins.bool:
     """Return whether `isclose` holds for all elements.
 
     Example:

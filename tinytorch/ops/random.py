@@ -220,7 +220,7 @@ def fork_rng(
 
 
 def _zeros_of(g: Tensor) -> Tensor:
-    return wrap(np.zeros_like(g._array))  # type: ignore[no-any-return]
+    return wrap(np.zeros_like(g._array))
 
 
 def _fill_op(name: str) -> Op:
@@ -252,7 +252,9 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tenso
         kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        written(x, (made.record(edges, (x,), (x._array,), x._cell), 0))
+        node = made.record(edges, (x,), (x._array,), x._cell)
+        if node is not None:
+            written(x, (node, 0))
     return x
 
 
@@ -607,7 +609,9 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         )
     x._bump()
     if edges is not None:
-        written(x, (made.record(edges, (x, p, None), (x._array,), x._cell), 0))
+        node = made.record(edges, (x, p, None), (x._array,), x._cell)
+        if node is not None:
+            written(x, (node, 0))
     return x
 
 
@@ -684,7 +688,7 @@ def bernoulli(
         return bernoulli_(wrap(np.empty_like(input._array, order="C")), p, generator=generator)
     if out is not None:
         return bernoulli_(blank(input.shape, out, None), input.detach(), generator=generator)
-    return _bernoulli_each(input, input, source)  # type: ignore[no-any-return]
+    return _bernoulli_each(input, input, source)
 
 
 def normal(
@@ -748,7 +752,7 @@ def normal(
         std = _real("normal", "std", 2, std)
     source = _source("normal", generator)
     if out is None:
-        return _normal_each(mean, std, source)  # type: ignore[no-any-return]
+        return _normal_each(mean, std, source)
     array = _normal_each.op.kernel(
         *(each._array if isinstance(each, Tensor) else each for each in (mean, std)), source
     )

@@ -74,7 +74,7 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
     return t if t._array.shape == kept else t.reshape(kept)
 
 
-# Sums --------------------------------------------------------------------------------------------
+# Sums ---------------------------------------------------------------------------------------------
 
 
 def _spread_x(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
@@ -203,7 +203,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
             f"{input.dtype.tensor_name}"
         )
     numbers = sum(~isnan(input.detach()), dim, keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / numbers  # type: ignore[no-any-return]
+    return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
 @op(x=lambda g, x_shape, size: spread(g, x_shape, _summed(x_shape, size)), name="Sum")
@@ -246,10 +246,10 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         want not in (1, have) for want, have in zip(target[::-1], shape[::-1], strict=False)
     ):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
-    return _sum_to_size(input, target)  # type: ignore[no-any-return]
+    return _sum_to_size(input, target)
 
 
-# Products ----------------------------------------------------------------------------------------
+# Products -----------------------------------------------------------------------------------------
 
 
 @op(overload=("dim", "ProdBackward1"), x=lambda g, x, out, dim: _prod_x(g, x, out, dim))
@@ -294,7 +294,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         tensor([3., 8.])
     """
     _check_tensor(input, "prod")
-    return _prod(input, _one(dim, input, "prod"), keepdim, dtype)  # type: ignore[no-any-return]
+    return _prod(input, _one(dim, input, "prod"), keepdim, dtype)
 
 
 def _one(dim: Any, input: Tensor, name: str) -> int | None:
@@ -309,7 +309,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
     return kernels.axis_of(dim, input._array.ndim, name)
 
 
-# Cumulative ops ----------------------------------------------------------------------------------
+# Cumulative ops -----------------------------------------------------------------------------------
 
 
 def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
@@ -413,7 +413,7 @@ def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
     return _scan(g.flip(dim), factors, dim).flip(dim)
 
 
-# Extremes ----------------------------------------------------------------------------------------
+# Extremes -----------------------------------------------------------------------------------------
 
 
 def _check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
@@ -739,7 +739,7 @@ def cummin(input: Tensor, dim: int) -> Any:
     return _cummin(input, kernels.axis_of(dim, input._array.ndim, "cummin"))
 
 
-# Medians -----------------------------------------------------------------------------------------
+# Medians ------------------------------------------------------------------------------------------
 
 
 def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
@@ -827,7 +827,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _nanmedian_all(input) if dim is None else _nanmedian_dim(input, dim, keepdim)
 
 
-# Variance and standard deviation -----------------------------------------------------------------
+# Variance and standard deviation ------------------------------------------------------------------
 
 
 def _var_x(g: Any, x: Any, dim: Any, degrees: float) -> Any:
@@ -907,7 +907,7 @@ def var(
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
         tensor(1.2500)
     """
-    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)[0]  # type: ignore[no-any-return]
+    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)[0]
 
 
 @_numpy_names
@@ -928,7 +928,7 @@ def std(
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
         tensor([1.4142, 2.8284])
     """
-    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)[0]  # type: ignore[no-any-return]
+    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)[0]
 
 
 @_numpy_names
@@ -971,7 +971,7 @@ def std_mean(
     return made, mean(input, axes, keepdim)
 
 
-# Norms -------------------------------------------------------------------------------------------
+# Norms --------------------------------------------------------------------------------------------
 
 
 def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
@@ -1042,7 +1042,7 @@ def vector_norm(
     if dtype is not None:
         input = input.to(dtype)
     axes = kernels.axes_of(dim, input._array.ndim, "linalg.vector_norm")
-    return _norm(input, float(ord), axes, keepdim)  # type: ignore[no-any-return]
+    return _norm(input, float(ord), axes, keepdim)
 
 
 def norm(
@@ -1115,7 +1115,7 @@ def _logsumexp_x(g: Any, x: Any, out: Any, dim: Any) -> Any:
     return _kept(g, shape, dim) * exp(x - _kept(out, shape, dim))
 
 
-# Truth and counts --------------------------------------------------------------------------------
+# Truth and counts ---------------------------------------------------------------------------------
 
 
 def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:

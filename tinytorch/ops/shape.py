@@ -34,6 +34,7 @@ __all__ = [
     "tril", "triu", "unbind", "unflatten", "unsqueeze", "vsplit", "vstack",
 ]  # fmt: skip
 
+
 def _renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
@@ -138,7 +139,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
                 "view() received an invalid combination of arguments - got (), but expected a size or a dtype"
             )
         shape = tuple(size)
-    return _view(input, shape)  # type: ignore[no-any-return]
+    return _view(input, shape)
 
 
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -150,7 +151,7 @@ def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` viewed in the shape of `other`."""
     check_tensor(other, "view_as", "other")
-    return _view(input, other._array.shape)  # type: ignore[no-any-return]
+    return _view(input, other._array.shape)
 
 
 @op(name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
@@ -182,11 +183,11 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
         raise _missing("reshape", "shape")
     array = input._array
     if array.flags.c_contiguous:
-        return _view(input, shape)  # type: ignore[no-any-return]
+        return _view(input, shape)
     sizes = kernels.inferred(array.size, _ints("reshape", "shape", (shape,)))
     if kernels.can_view(array, sizes):
-        return _view(input, sizes)  # type: ignore[no-any-return]
-    return _unsafe_view(_contiguous(input), sizes)  # type: ignore[no-any-return]
+        return _view(input, sizes)
+    return _unsafe_view(_contiguous(input), sizes)
 
 
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
@@ -224,7 +225,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 def ravel(input: Tensor) -> Tensor:
     """Return all elements in one dimension, a view where the memory is contiguous."""
-    return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))  # type: ignore[no-any-return]
+    return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
@@ -257,7 +258,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
             f"unflatten: Provided sizes {kernels.full(sizes)} don't multiply up to the size of dim {axis} "
             f"({shape[axis]}) in the input tensor"
         ) from None
-    return _view(input, (*shape[:axis], *new, *shape[axis + 1 :]))  # type: ignore[no-any-return]
+    return _view(input, (*shape[:axis], *new, *shape[axis + 1 :]))
 
 
 @view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
@@ -304,10 +305,10 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     if dim is None:
         dim = axis
     if dim is None:
-        return _squeeze(input)  # type: ignore[no-any-return]
+        return _squeeze(input)
     if isinstance(dim, (tuple, list)):
-        return _squeeze_dims(input, tuple(dim))  # type: ignore[no-any-return]
-    return _squeeze_dim(input, dim)  # type: ignore[no-any-return]
+        return _squeeze_dims(input, tuple(dim))
+    return _squeeze_dim(input, dim)
 
 
 @view_op("Unsqueeze", lambda g, x_shape, dim: squeeze(g, dim))
@@ -332,7 +333,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         dim = axis
         if dim is None:
             raise _missing("unsqueeze", "dim")
-    return _unsqueeze(input, dim)  # type: ignore[no-any-return]
+    return _unsqueeze(input, dim)
 
 
 # Views: another order of dimensions ---------------------------------------------------------------
@@ -366,12 +367,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         >>> torch.transpose(torch.zeros(2, 3, 4), 0, 2).shape
         torch.Size([4, 3, 2])
     """
-    return _transpose(input, dim0, dim1)  # type: ignore[no-any-return]
+    return _transpose(input, dim0, dim1)
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Return `transpose(input, axis0, axis1)`, under NumPy's name."""
-    return _transpose(input, axis0, axis1)  # type: ignore[no-any-return]
+    return _transpose(input, axis0, axis1)
 
 
 swapdims = transpose
@@ -394,7 +395,7 @@ def t(input: Tensor) -> Tensor:
         raise RuntimeError(
             f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D"
         )
-    return _t(input)  # type: ignore[no-any-return]
+    return _t(input)
 
 
 def _permuted(x: Any, dims: tuple[int, ...]) -> Any:
@@ -415,7 +416,7 @@ def _permuted(x: Any, dims: tuple[int, ...]) -> Any:
 
 def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     order = [dim % len(dims) for dim in dims]
-    return _permute(g, tuple([order.index(i) for i in range(len(order))]))  # type: ignore[no-any-return]
+    return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
 _permute = view_op("Permute", _permute_back)(lambda x, dims: _permuted(x, dims))
@@ -432,7 +433,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
-    return _permute(input, _ints("permute", "dims", dims))  # type: ignore[no-any-return]
+    return _permute(input, _ints("permute", "dims", dims))
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -463,11 +464,11 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             raise RuntimeError(f"movedim: repeated dim in `{what}` ({kernels.full(dims)})")
         places.append(axes)
     if not ndim:
-        return _permute(input, ())  # type: ignore[no-any-return]
+        return _permute(input, ())
     order = [i for i in range(ndim) if i not in places[0]]
     for to, at in sorted(zip(places[1], places[0], strict=True)):
         order.insert(to, at)
-    return _permute(input, tuple(order))  # type: ignore[no-any-return]
+    return _permute(input, tuple(order))
 
 
 moveaxis = movedim
@@ -487,7 +488,7 @@ def _transposed_matrices(input: Tensor, name: str) -> Tensor:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
         )
-    return _transpose(input, -2, -1)  # type: ignore[no-any-return]
+    return _transpose(input, -2, -1)
 
 
 def _reversed_dims(input: Tensor) -> Tensor:
@@ -505,7 +506,7 @@ def _reversed_dims(input: Tensor) -> Tensor:
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
             UserWarning, stacklevel=2,
         )  # fmt: skip
-    return _permute(input, tuple(range(ndim))[::-1])  # type: ignore[no-any-return]
+    return _permute(input, tuple(range(ndim))[::-1])
 
 
 def _matrix_adjoint(input: Tensor) -> Tensor:
@@ -523,7 +524,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}"
         )
-    return _transpose(input, 0, 1)  # type: ignore[no-any-return]
+    return _transpose(input, 0, 1)
 
 
 def _mT(input: Tensor) -> Tensor:
@@ -599,7 +600,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
-    return part(input, (*(slice(None),) * axis, slice(start, end)))  # type: ignore[no-any-return]
+    return part(input, (*(slice(None),) * axis, slice(start, end)))
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
@@ -623,7 +624,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {kernels.full(shape)} at dimension {axis}"
         )
-    return selected(input, (*(slice(None),) * axis, index, ...))  # type: ignore[no-any-return]
+    return selected(input, (*(slice(None),) * axis, index, ...))
 
 
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
@@ -651,18 +652,18 @@ def expand(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
         tensor([[1, 1, 1],
                 [2, 2, 2]])
     """
-    return _expand(input, _ints("expand", "size", size))  # type: ignore[no-any-return]
+    return _expand(input, _ints("expand", "size", size))
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` expanded to the shape of `other`."""
     check_tensor(other, "expand_as", "other")
-    return _expand(input, other._array.shape)  # type: ignore[no-any-return]
+    return _expand(input, other._array.shape)
 
 
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`."""
-    return _expand(input, _ints("broadcast_to", "size", (size,)))  # type: ignore[no-any-return]
+    return _expand(input, _ints("broadcast_to", "size", (size,)))
 
 
 @view_op(
@@ -700,7 +701,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
         tensor([1, 5])
     """
-    return _diagonal(input, offset, dim1, dim2)  # type: ignore[no-any-return]
+    return _diagonal(input, offset, dim1, dim2)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -725,7 +726,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     sizes = list(shape[:-1])
     for axis in sorted(axes):
         sizes.insert(axis, side)
-    return _embed_diagonal(input, tuple(sizes), offset, *axes)  # type: ignore[no-any-return]
+    return _embed_diagonal(input, tuple(sizes), offset, *axes)
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -745,7 +746,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     if ndim == 1:
         return diag_embed(input, diagonal)
     if ndim == 2:
-        return _diagonal_copy(input, diagonal)  # type: ignore[no-any-return]
+        return _diagonal_copy(input, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
 
 
@@ -779,7 +780,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
                 [2, 3, 4]])
     """
     check_tensor(input, "unfold")
-    return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)  # type: ignore[no-any-return]
+    return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
 @view_op(
@@ -813,7 +814,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     size, stride = _ints("as_strided", "size", (size,)), _ints("as_strided", "stride", (stride,))
     source = kernels.geometry(input._array)
     offset = source[2] if storage_offset is None else storage_offset
-    return _as_strided(input, size, stride, offset, source)  # type: ignore[no-any-return]
+    return _as_strided(input, size, stride, offset, source)
 
 
 # Views: several at once ---------------------------------------------------------------------------
@@ -829,7 +830,7 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
             shape[dim] = size
             each = wrap(np.zeros(shape, some._array.dtype, like=some._array))
         pieces.append(each)
-    return cat(pieces, dim)  # type: ignore[no-any-return]
+    return cat(pieces, dim)
 
 
 @op(name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
@@ -873,7 +874,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
         ) from None
     axis = axis_of(dim, tensor._array.ndim, "split")
     sizes = kernels.split_sizes(tensor._array.shape[axis], size, axis)
-    return _split(tensor, sizes, axis)  # type: ignore[no-any-return]
+    return _split(tensor, sizes, axis)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -893,7 +894,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
             f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
             f"{axis}), but got split_sizes={kernels.full(sizes)}"
         )
-    return _split_with_sizes(input, sizes, axis)  # type: ignore[no-any-return]
+    return _split_with_sizes(input, sizes, axis)
 
 
 @axis_is_dim
@@ -915,8 +916,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     axis = axis_of(dim, input._array.ndim, "chunk")
     length = input._array.shape[axis]
     if not length:
-        return _split_with_sizes(input, (0,) * chunks, axis)  # type: ignore[no-any-return]
-    return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)  # type: ignore[no-any-return]
+        return _split_with_sizes(input, (0,) * chunks, axis)
+    return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -986,7 +987,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     zeros = None
     if any(each is None for each in g):
         zeros = wrap(np.zeros_like(some._array))
-    return stack([zeros if each is None else each for each in g], dim)  # type: ignore[no-any-return]
+    return stack([zeros if each is None else each for each in g], dim)
 
 
 @op(view=True, outputs=0, x=_unbind_x, name="Unbind")
@@ -1010,7 +1011,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     axis = axis_of(dim, input._array.ndim, "unbind")
     if not input._array.shape[axis]:
         return ()
-    return _unbind(input, axis)  # type: ignore[no-any-return]
+    return _unbind(input, axis)
 
 
 # Copies: the same elements in memory of their own -------------------------------------------------
@@ -1066,7 +1067,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
         >>> torch.clone(x).add_(1), x
         (tensor([1., 1.]), tensor([0., 0.]))
     """
-    return (_clone if memory_format is None else _copier(memory_format))(input)  # type: ignore[no-any-return]
+    return (_clone if memory_format is None else _copier(memory_format))(input)
 
 
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
@@ -1144,7 +1145,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-    return _cat(_tensors("cat", tensors), dim)  # type: ignore[no-any-return]
+    return _cat(_tensors("cat", tensors), dim)
 
 
 concat = concatenate = cat
@@ -1167,18 +1168,18 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    return _stack(_tensors("stack", tensors), dim)  # type: ignore[no-any-return]
+    return _stack(_tensors("stack", tensors), dim)
 
 
 def hstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors along their only one."""
     tensors = [atleast_1d(each) for each in _tensors("hstack", tensors)]
-    return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)  # type: ignore[no-any-return]
+    return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)
 
 
 def vstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their first dimension, vectors as rows."""
-    return cat([atleast_2d(each) for each in _tensors("vstack", tensors)], 0)  # type: ignore[no-any-return]
+    return cat([atleast_2d(each) for each in _tensors("vstack", tensors)], 0)
 
 
 row_stack = vstack
@@ -1186,7 +1187,7 @@ row_stack = vstack
 
 def dstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their third dimension."""
-    return cat([atleast_3d(each) for each in _tensors("dstack", tensors)], 2)  # type: ignore[no-any-return]
+    return cat([atleast_3d(each) for each in _tensors("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Any) -> Tensor:
@@ -1239,7 +1240,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     if not tensors:
         made: Tensor = wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
         return made
-    return _block_diag(tensors)  # type: ignore[no-any-return]
+    return _block_diag(tensors)
 
 
 # Copies: repeated ---------------------------------------------------------------------------------
@@ -1279,7 +1280,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
         tensor([[1, 2, 1, 2],
                 [1, 2, 1, 2]])
     """
-    return _repeat(input, _ints("repeat", "repeats", repeats))  # type: ignore[no-any-return]
+    return _repeat(input, _ints("repeat", "repeats", repeats))
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -1293,7 +1294,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     """
     check_tensor(input, "tile")
     repeats = _ints("tile", "dims", dims)
-    return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)  # type: ignore[no-any-return]
+    return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
 def repeat_interleave(
@@ -1320,7 +1321,7 @@ def repeat_interleave(
     check_tensor(input, "repeat_interleave")
     if repeats is None:
         counts: Any = input._array
-        return wrap(_interleaved(counts, output_size))  # type: ignore[no-any-return]
+        return wrap(_interleaved(counts, output_size))
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
@@ -1345,7 +1346,7 @@ def repeat_interleave(
     if output_size is not None and output_size != length * repeats:
         raise RuntimeError("allocated size does not match required size")
     spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
-    return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))  # type: ignore[no-any-return]
+    return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))
 
 
 def _interleaved(counts: Any, output_size: Any) -> Any:
@@ -1422,7 +1423,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     vectors = _tensors("cartesian_prod", tensors)
     if len(vectors) == 1:
         return vectors[0]
-    return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)  # type: ignore[no-any-return]
+    return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -1532,7 +1533,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
         >>> torch.flip(torch.arange(3), (0,))
         tensor([2, 1, 0])
     """
-    return _flip(input, _ints("flip", "dims", dims))  # type: ignore[no-any-return]
+    return _flip(input, _ints("flip", "dims", dims))
 
 
 def fliplr(input: Tensor) -> Tensor:
@@ -1540,7 +1541,7 @@ def fliplr(input: Tensor) -> Tensor:
     check_tensor(input, "fliplr")
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return _flip(input, (1,))  # type: ignore[no-any-return]
+    return _flip(input, (1,))
 
 
 def flipud(input: Tensor) -> Tensor:
@@ -1548,7 +1549,7 @@ def flipud(input: Tensor) -> Tensor:
     check_tensor(input, "flipud")
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return _flip(input, (0,))  # type: ignore[no-any-return]
+    return _flip(input, (0,))
 
 
 @op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
@@ -1585,7 +1586,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
         )
-    return _roll(input, moves, axes)  # type: ignore[no-any-return]
+    return _roll(input, moves, axes)
 
 
 @op(name="Rot90", x=lambda g, k, dims: _rot90(g, -k, dims))
@@ -1613,7 +1614,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    return _rot90(input, k, (dim0, dim1))  # type: ignore[no-any-return]
+    return _rot90(input, k, (dim0, dim1))
 
 
 @op(x=lambda g, diagonal: tril(g, diagonal))

@@ -219,7 +219,7 @@ class Optimizer:
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 
-    # The step ------------------------------------------------------------------------------------
+    # The step -------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return the closure's loss, or None.
@@ -310,7 +310,7 @@ class Optimizer:
                         p.grad.requires_grad_(False)
                     p.grad.zero_()
 
-    # Groups --------------------------------------------------------------------------------------
+    # Groups ---------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters, such as layers that are trained from now on.
@@ -389,7 +389,7 @@ class Optimizer:
                 raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 
-    # Saving and loading --------------------------------------------------------------------------
+    # Saving and loading ---------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups as a dict of plain data, laid out as in PyTorch.
@@ -485,7 +485,7 @@ class Optimizer:
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
-    # Hooks ---------------------------------------------------------------------------------------
+    # Hooks ----------------------------------------------------------------------------------------
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Return a handle to `hook(optimizer, args, kwargs)`, called before each step.

@@ -344,7 +344,7 @@ class GELU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return x * Φ(x)."""
-        return F.gelu(input, approximate=self.approximate)  # type: ignore[no-any-return]
+        return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
         """Return the approximation."""
@@ -477,7 +477,7 @@ class LogSigmoid(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the logarithm of the logistic function of x."""
-        return F.logsigmoid(input)  # type: ignore[no-any-return]
+        return F.logsigmoid(input)
 
 
 class Tanh(Module):
@@ -528,7 +528,7 @@ class Softplus(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the smooth rectification of x."""
-        return F.softplus(input, self.beta, self.threshold)  # type: ignore[no-any-return]
+        return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -567,7 +567,7 @@ class Hardshrink(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return x with the small values zeroed."""
-        return F.hardshrink(input, self.lambd)  # type: ignore[no-any-return]
+        return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """Return `lambd`."""
@@ -592,7 +592,7 @@ class Softshrink(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return x drawn towards 0."""
-        return F.softshrink(input, self.lambd)  # type: ignore[no-any-return]
+        return F.softshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """Return `lambd`."""

@@ -88,7 +88,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return x Wᵀ + b, of shape `(*, out_features)`."""
-        return F.linear(input, self.weight, self.bias)  # type: ignore[no-any-return]
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Return the sizes, and whether there is a bias."""

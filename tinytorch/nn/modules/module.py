@@ -67,7 +67,7 @@ class _WrappedHook:
         self.__init__(state["hook"], state["module"])  # type: ignore[misc]
 
 
-# Hooks of all modules ----------------------------------------------------------------------------
+# Hooks of all modules -----------------------------------------------------------------------------
 
 _global_buffer_registration_hooks: OrderedDict[int, Hook] = OrderedDict()
 _global_module_registration_hooks: OrderedDict[int, Hook] = OrderedDict()
@@ -168,7 +168,7 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     return _register(_global_backward_pre_hooks, hook)
 
 
-# Helpers -----------------------------------------------------------------------------------------
+# Helpers ------------------------------------------------------------------------------------------
 
 
 def _typename(value: Any) -> str:
@@ -238,7 +238,7 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
     )
 
 
-# Module ------------------------------------------------------------------------------------------
+# Module -------------------------------------------------------------------------------------------
 
 
 class Module:
@@ -307,7 +307,7 @@ class Module:
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    # Registration --------------------------------------------------------------------------------
+    # Registration ---------------------------------------------------------------------------------
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that belongs to the module but is not trained, such as a running mean.
@@ -484,7 +484,7 @@ class Module:
             name for name in names if not name[0].isdigit()
         )  # not the "0", "1" of a Sequential
 
-    # By path -------------------------------------------------------------------------------------
+    # By path --------------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Module:
         """Return the module at a path such as "features.0"; this one for "".
@@ -551,7 +551,7 @@ class Module:
             raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
         return getattr(self, name)
 
-    # All of a kind -------------------------------------------------------------------------------
+    # All of a kind --------------------------------------------------------------------------------
 
     def _named_members(
         self,
@@ -650,7 +650,7 @@ class Module:
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    # Modes and conversions -----------------------------------------------------------------------
+    # Modes and conversions ------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` on every module below this one, then on this one, and return this one.
@@ -799,7 +799,7 @@ class Module:
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, whatever the arguments: there is no compiler, the module runs as it is."""
 
-    # The call ------------------------------------------------------------------------------------
+    # The call -------------------------------------------------------------------------------------
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and the hooks around it."""
@@ -1047,7 +1047,7 @@ class Module:
             )
         self._is_full_backward_hook = kind == "full"
 
-    # Saving and loading --------------------------------------------------------------------------
+    # Saving and loading ---------------------------------------------------------------------------
 
     def get_extra_state(self) -> Any:
         """Return what `state_dict` shall hold beside tensors; goes with `set_extra_state`.
@@ -1337,7 +1337,7 @@ class Module:
         # Entries that an older pickle lacks keep their fresh value.
         self.__dict__.update({**_fresh_state(), **state})
 
-    # Printing ------------------------------------------------------------------------------------
+    # Printing -------------------------------------------------------------------------------------
 
     def _get_name(self) -> str:
         return type(self).__name__
