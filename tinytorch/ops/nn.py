@@ -55,7 +55,9 @@ def _flat(x: Tensor) -> Tensor:
 def _product(x: Any, y: Any, flip_x: bool, flip_y: bool) -> Any:
     """Return the product of two matrices, transposed or not: a family of its own gradients."""
     x, y = x.T if flip_x else x, y.T if flip_y else y
-    return np.matmul(activation.widened(x), activation.widened(y)).astype(x.dtype, copy=False)
+    if x.dtype.itemsize >= 4:
+        return x.dot(y)
+    return activation.widened(x).dot(activation.widened(y)).astype(x.dtype, copy=False)
 
 
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
@@ -124,11 +126,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         if x.ndim != 2:  # one large product is faster than many small ones
             flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
             return linear.op.kernel(flat, weight, bias).reshape(x.shape[:-1] + weight.shape[:-1])
-    out = np.matmul(activation.widened(x), activation.widened(weight).T)
+    wide = x.dtype.itemsize >= 4
+    out = x.dot(weight.T) if wide else activation.widened(x).dot(activation.widened(weight).T)
     if bias is not None:
         _check_bias(bias, x, weight)
         out += bias
-    return out.astype(x.dtype, copy=False)
+    return out if wide else out.astype(x.dtype, copy=False)
 
 
 def _check_linear(x: Any, weight: Any) -> None:
