@@ -259,10 +259,12 @@ class finfo:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'"
             )
+        info: Any
         if type is bfloat16:
-            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+            import ml_dtypes
 
-            info = ml_dtypes.finfo(bfloat16.numpy)
+            limits: Any = ml_dtypes.finfo
+            info = limits(bfloat16.numpy)
         else:
             info = np.finfo(type.numpy)
         self.bits = type.itemsize * 8

@@ -331,11 +331,16 @@ def _root_gradients(
     for k, (root, g) in enumerate(zip(roots, given, strict=True)):
         if not root.requires_grad:
             raise RuntimeError(
-                f"element {k} of tensors does not require grad and does not have a grad_fn"
+                f"element {k} of tensors does not require grad and does not have a grad_fn: nothing that it was "
+                "computed from has requires_grad=True, or no_grad or detach() cut the graph. Call requires_grad_() "
+                "on a leaf before the computation."
             )
         if g is None:
             if root._array.size != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                raise RuntimeError(
+                    "grad can be implicitly created only for scalar outputs: this one has shape "
+                    f"{list(root._array.shape)}. Reduce it first, by sum() or mean(), or give its gradient."
+                )
             g = wrap(np.ones_like(root._array))
         elif not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")

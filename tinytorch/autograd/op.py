@@ -1051,6 +1051,8 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
             operands.append((each.dtype, 2 if each._array.ndim else 1))
         elif isinstance(each, NUMBERS):
             operands.append((dtypes.of_number(each), 0))
+        elif isinstance(each, np.ndarray):
+            operands.append((dtypes.from_numpy_dtype(each.dtype), 2 if each.ndim else 1))
         else:
             raise TypeError(
                 f"{made.name}(): argument 'other' (position 2) must be Tensor, not {type(each).__name__}"
@@ -1065,6 +1067,8 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
 def _cast(x: Any, numpy_dtype: Any) -> Any:
     if isinstance(x, Tensor):
         return x._array.astype(numpy_dtype, copy=False)
+    if isinstance(x, np.ndarray):
+        return x.astype(numpy_dtype, copy=False)
     return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
 
 

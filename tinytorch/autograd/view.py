@@ -150,11 +150,13 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
                 raise RuntimeError(_not_writable(tensor, view, "is being"))
             if tensor.requires_grad and view.base._edge is None:
                 raise RuntimeError(
-                    "a view of a leaf Variable that requires grad is being used in an in-place operation."
+                    "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                    "Put the write inside torch.no_grad(), or write to a clone()."
                 )
         if tensor._requires_grad and tensor._edge is None:
             raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
+                "a leaf Variable that requires grad is being used in an in-place operation. "
+                "Put the write inside torch.no_grad(), or write to a clone()."
             )
     if tensor._cell is None and not local.state.inference:
         raise RuntimeError(

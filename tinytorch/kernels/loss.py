@@ -79,7 +79,9 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
         classes or counts is None or counts.any()
     ):
         outside = labels[(labels < 0) | (labels >= classes)]
-        raise IndexError(f"Target {outside[0]} is out of bounds.")
+        raise IndexError(
+            f"Target {outside[0]} is out of bounds. With {classes} classes, targets go from 0 to {classes - 1}."
+        )
     return labels, counts
 
 

@@ -1241,7 +1241,8 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
         raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(labels)}")
     if target._array.dtype != np.int64 and target._array.dtype != np.uint8:
         raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_name}"
+            f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_name}: convert class "
+            "indices by target.long(). (Class probabilities have the shape of the input.)"
         )
     if weight is not None:
         _check_class_weight(weight, shape[0] if len(shape) == 1 else shape[1])
