@@ -15,12 +15,12 @@ PACKAGE = Path(tinytorch.__file__).parent
 
 #: The floors, lowest first: modules (or packages) of tinytorch by the start of their dotted name.
 FLOORS = [
-    ("_version", "dtypes", "device"),
+    ("_version", "dtypes", "device", "layout"),
     ("kernels",),
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
      "autograd.engine", "autograd.function"),
     ("ops",),
-    ("methods", "autograd", "nn", "optim", "data", "serialization", "cuda", "accelerator", "backends"),
+    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "cuda", "accelerator", "backends"),
     ("utils", ""),
 ]  # fmt: skip
 
