@@ -251,6 +251,12 @@ def main() -> int:
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
     option("--check", action="store_true", help="exit with 1 if an aim is missed")
     args = parser.parse_args()
+    if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
+        # PyTorch's BLAS chooses its kernels for the processor at hand; let NumPy's do so too. It
+        # does that when it is loaded, so start again.
+        print("OPENBLAS_CORETYPE was set: left out, so that both sides choose their kernels.")
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     unknown = set(args.rows) - set(ROWS)
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))} (there are {', '.join(ROWS)})")

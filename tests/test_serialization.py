@@ -1068,3 +1068,31 @@ def test_refusals_use_pytorchs_classes_and_words(tmp_path: Path) -> None:
             call(torch)
         with pytest.raises(type(theirs.value), match=words):
             call(serialization)
+
+
+def quickstart_model(nn: Any) -> Any:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(784, 512),
+        nn.ReLU(),
+        nn.Linear(512, 512),
+        nn.ReLU(),
+        nn.Linear(512, 10),
+    )
+
+
+@needs_oracle
+@pytest.mark.parametrize("from_pytorch", [False, True])
+def test_logits_are_the_same_on_the_other_side(from_pytorch: bool, tmp_path: Path) -> None:
+    ours, theirs = quickstart_model(tt.nn), quickstart_model(torch.nn)
+    path = tmp_path / "model.pth"
+    if from_pytorch:
+        torch.save(theirs.state_dict(), path)
+        ours.load_state_dict(tt.load(path, weights_only=True))
+    else:
+        tt.save(ours.state_dict(), path)
+        theirs.load_state_dict(torch.load(path, weights_only=True))
+    x = np.random.default_rng(0).random((8, 1, 28, 28), np.float32)
+    with tt.no_grad(), torch.no_grad():
+        mine, other = ours(tt.from_numpy(x)), theirs(torch.from_numpy(x))
+    np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=0, atol=1e-6)

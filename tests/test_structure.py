@@ -20,7 +20,8 @@ FLOORS = [
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
      "autograd.engine", "autograd.function"),
     ("ops",),
-    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "cuda", "accelerator", "backends"),
+    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "cuda",
+     "accelerator", "backends"),
     ("utils", ""),
 ]  # fmt: skip
 
@@ -119,3 +120,9 @@ def test_public_names_are_sorted_and_there() -> None:
     assert tinytorch.__all__ == sorted(tinytorch.__all__)
     for name in tinytorch.__all__:
         assert hasattr(tinytorch, name), name
+
+
+def test_the_stub_of_tensor_is_fresh() -> None:
+    script = PACKAGE.parent / "scripts" / "make_stub.py"
+    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
