@@ -254,8 +254,8 @@ def main() -> int:
     if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
         # PyTorch's BLAS chooses its kernels for the processor at hand; let NumPy's do so too. It
         # does that when it is loaded, so start again.
-        print("OPENBLAS_CORETYPE was set: left out, so that both sides choose their kernels.")
-        sys.stdout.flush()
+        note = "OPENBLAS_CORETYPE was set: left out, so that both sides choose their kernels."
+        print(note, file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     unknown = set(args.rows) - set(ROWS)
     if unknown:

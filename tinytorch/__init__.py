@@ -69,6 +69,10 @@ from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch.ops import random
 # isort: on
 
+from math import e, inf, nan, pi
+
+newaxis = None
+
 __all__ = sorted(
     name
     for name in globals()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "bfloat16", "bool", "byte", "can_cast", "double", "dtype", "finfo", "float", "float16", "float32", "float64",
+    "bfloat16", "bool", "can_cast", "double", "dtype", "finfo", "float", "float16", "float32", "float64",
     "get_default_dtype", "half", "iinfo", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
     "set_default_dtype", "short", "uint8",
 ]  # fmt: skip
@@ -85,7 +85,7 @@ class dtype:
         return self.name  # pickled and copied by reference: there is one object per type
 
 
-uint8 = byte = dtype("uint8", "Byte", INTEGER, 1)
+uint8 = dtype("uint8", "Byte", INTEGER, 1)
 int8 = dtype("int8", "Char", INTEGER, 1)
 int16 = short = dtype("int16", "Short", INTEGER, 2)
 int32 = int = dtype("int32", "Int", INTEGER, 4)

@@ -44,7 +44,7 @@ METHODS: dict[Any, str] = {
         scatter_reduce_ sort take take_along_dim topk unique unique_consecutive zero_
     """,
     linalg: """
-        addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot
+        addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer trace vdot
     """,
     nn: "hardshrink log_softmax prelu softmax",
 }

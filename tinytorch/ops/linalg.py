@@ -23,8 +23,8 @@ from tinytorch.autograd.op import op, pointwise
 from tinytorch.ops.pointwise import mul
 
 __all__ = [
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "einsum", "ger",
-    "inner", "matmul", "mm", "mv", "outer", "tensordot", "vdot",
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "einsum", "ger", "inner", "matmul",
+    "mm", "mv", "outer", "tensordot", "trace", "vdot",
 ]  # fmt: skip
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -1066,3 +1066,19 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
 
 
 operator_matmul, operator_rmatmul = _operator(False), _operator(True)
+
+
+def trace(input: Tensor) -> Tensor:
+    """Return the sum of the diagonal of a matrix.
+
+    Raises:
+        RuntimeError: `input` is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(5.)
+    """
+    if input.ndim != 2:
+        raise RuntimeError("trace: expected a matrix")
+    return input.diagonal().sum()
