@@ -8,7 +8,7 @@ import pytest
 
 import tinytorch
 from tests.nn.side_by_side import check
-from tests.oracle import needs_oracle
+from tests.oracle import needs_oracle, torch
 from tinytorch import nn
 
 
@@ -505,3 +505,16 @@ def test_a_small_model_learns() -> None:
             for p in model.parameters():
                 p -= 0.5 * p.grad
     assert model(x).argmax(1).tolist() == [0, 1, 1, 0]
+
+
+@needs_oracle
+def test_pytorchs_tensors_are_taken_as_inputs() -> None:
+    """torchvision's data sets give them: the quickstart's last lines put one into the model."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(6, 2), nn.Softmax(1))
+    x = torch.arange(6.0).reshape(1, 2, 3)
+    out = model(x)
+    assert isinstance(out, tinytorch.Tensor)
+    expected = model(tinytorch.arange(6.0).reshape(1, 2, 3))
+    assert out.tolist() == expected.tolist()
+    out[0, 0].backward()
+    assert model[1].weight.grad is not None

@@ -321,10 +321,18 @@ class Op:
         return self.compute(arrays)
 
     def checked(self, value: Any, i: int) -> Any:
-        """Return a number given for a tensor as it is; raise PyTorch's error for anything else."""
-        if not isinstance(value, NUMBERS):
-            self.refuse(value, i)
-        return value
+        """Return a number given for a tensor as it is, and the array of PyTorch's tensors; refuse anything else."""
+        return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
+
+    def adopted(self, value: Any, i: int) -> Tensor:
+        """Return PyTorch's tensor, which torchvision's data sets give, as one of ours on the same memory.
+
+        Raises PyTorch's TypeError for anything else.
+        """
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            adopted: Tensor = wrap(value.detach().numpy())
+            return adopted
+        self.refuse(value, i)
 
     def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
         """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
@@ -818,7 +826,8 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         values = made.bind(args, kwargs) if tail is None else args + tail
         x = values[0]
         if not isinstance(x, Tensor):
-            made.refuse(x, 0)
+            x = made.adopted(x, 0)
+            values = (x, *values[1:])
         try:
             if kwargs and keyword_only:
                 array = made.compute([x._array, *values[1:]])
