@@ -66,7 +66,7 @@ class Variable(metaclass=_VariableType):
 
 
 def typename(obj: Any, /) -> str:
-    """Return the name of a tensor's type ("torch.FloatTensor"), or the qualified name of another object's class.
+    """Return the name of a tensor's type ("torch.FloatTensor"), or else a qualified name.
 
     Example:
         >>> import tinytorch as torch
@@ -75,8 +75,6 @@ def typename(obj: Any, /) -> str:
     """
     if isinstance(obj, Tensor):
         return str(obj.type())
-    kind = obj if isinstance(obj, type) else type(obj)
-    module = kind.__module__
-    return (
-        kind.__name__ if module in ("builtins", "__builtin__") else f"{module}.{kind.__qualname__}"
-    )
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"

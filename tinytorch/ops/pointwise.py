@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _zeros(g: Tensor) -> Tensor:
+def zero_gradient(g: Tensor) -> Tensor:
     """Return the gradient of a function that is constant almost everywhere."""
     return wrap(np.zeros_like(g._array))
 
@@ -143,8 +143,12 @@ floor_divide = pointwise(
     "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
     doc="Return `floor(x / y)`, elementwise.",
 )  # fmt: skip
-_div_trunc = pointwise("div", _trunc_divided, x=lambda g: _zeros(g), y=lambda g: _zeros(g))
-_div_floor = pointwise("div", _floor_divided, x=lambda g: _zeros(g), y=lambda g: _zeros(g))
+_div_trunc = pointwise(
+    "div", _trunc_divided, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
+)
+_div_floor = pointwise(
+    "div", _floor_divided, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
+)
 remainder = pointwise(
     "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
     doc="Return the remainder of `x / y` with the sign of `y`, as Python's `%`.",
@@ -214,7 +218,7 @@ def _power(a: Any, b: Any) -> Any:
 def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
     if not isinstance(y, Tensor):
         return (
-            _zeros(g)
+            zero_gradient(g)
             if y == 0
             else g * y
             if y == 1
@@ -452,7 +456,7 @@ _sigmoid_grad = pointwise(
 )  # fmt: skip
 _relu_grad = pointwise(
     "threshold_backward", lambda g, out: activation.keep(g, out != 0),
-    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: _zeros(gg), node_name="ThresholdBackward",
+    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
 )  # fmt: skip
 tanh = pointwise(
     "tanh",
@@ -477,19 +481,27 @@ relu = pointwise(
 
 # Absolute value, sign, rounding -------------------------------------------------------------------
 
-sign = pointwise("sign", np.sign, x=lambda g: _zeros(g), doc="Return -1, 0 or 1: the sign of x.")
+sign = pointwise(
+    "sign", np.sign, x=lambda g: zero_gradient(g), doc="Return -1, 0 or 1: the sign of x."
+)
 sgn = sign
 abs = absolute = pointwise(
     "abs", np.abs, x=lambda g, x: g * sign(x), doc="Return the absolute value."
 )
 floor = pointwise(
-    "floor", np.floor, x=lambda g: _zeros(g), doc="Return the largest integer that is not above x."
+    "floor",
+    np.floor,
+    x=lambda g: zero_gradient(g),
+    doc="Return the largest integer that is not above x.",
 )
 ceil = pointwise(
-    "ceil", np.ceil, x=lambda g: _zeros(g), doc="Return the smallest integer that is not below x."
+    "ceil",
+    np.ceil,
+    x=lambda g: zero_gradient(g),
+    doc="Return the smallest integer that is not below x.",
 )
 trunc = fix = pointwise(
-    "trunc", np.trunc, x=lambda g: _zeros(g), doc="Return x without its fraction."
+    "trunc", np.trunc, x=lambda g: zero_gradient(g), doc="Return x without its fraction."
 )
 frac = pointwise(
     "frac", lambda a: a - np.trunc(a), x=lambda g: g, doc="Return the fraction of x, with its sign."
@@ -500,12 +512,12 @@ signbit = pointwise(
 )
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
-    x=lambda g, x, out: (g * (out / x)).masked_fill(x == 0, 0), y=lambda g: _zeros(g),
+    x=lambda g, x, out: (g * (out / x)).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
     doc="Return the magnitude of `x` with the sign of `y`.",
 )  # fmt: skip
 
 
-@op(x=lambda g: _zeros(g))
+@op(x=lambda g: zero_gradient(g))
 def round(x: Any, *, decimals: builtins.int = 0) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
 

@@ -28,6 +28,7 @@ from tinytorch.device import device as Device
 from tinytorch.dtypes import dtype as Dtype
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, limits_of, number, shape_of
+from tinytorch.ops.pointwise import zero_gradient
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed",
@@ -219,14 +220,10 @@ def fork_rng(
 # Filling a tensor in place ------------------------------------------------------------------------
 
 
-def _zeros_of(g: Tensor) -> Tensor:
-    return wrap(np.zeros_like(g._array))
-
-
 def _fill_op(name: str) -> Op:
     """Return the op that stands for a random fill in the graph: nothing of what was there stays."""
 
-    @op(x=_zeros_of)
+    @op(x=zero_gradient)
     def fill(x: Any) -> Any:
         raise NotImplementedError("a random fill stands for a write that has happened")
 
@@ -640,7 +637,9 @@ def _probabilities(p: Any) -> Any:
 
 
 @op(
-    name="Bernoulli", x=_zeros_of, p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape))
+    name="Bernoulli",
+    x=zero_gradient,
+    p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape)),
 )
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
     """Return ones and zeros like `x`, with the probabilities `p`."""

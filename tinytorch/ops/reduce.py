@@ -17,6 +17,7 @@ from tinytorch.autograd.op import op
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
+from tinytorch.ops.shape import check_tensor
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "cummax",
@@ -45,13 +46,6 @@ def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     return call
-
-
-def _check_tensor(input: Any, name: str) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
 
 
 def _cast(x: Any, dtype: Any, name: str) -> Any:
@@ -196,7 +190,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
         >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
         tensor(2.)
     """
-    _check_tensor(input, "nanmean")
+    check_tensor(input, "nanmean")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
@@ -293,7 +287,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
         tensor([3., 8.])
     """
-    _check_tensor(input, "prod")
+    check_tensor(input, "prod")
     return _prod(input, _one(dim, input, "prod"), keepdim, dtype)
 
 
@@ -578,7 +572,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         tensor([[4., 5.],
                 [7., 4.]])
     """
-    _check_tensor(input, "max")
+    check_tensor(input, "max")
     if isinstance(dim, Tensor):
         dim, other = None, dim
     if other is not None:
@@ -600,7 +594,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         values=tensor([1., 2.]),
         indices=tensor([0, 1]))
     """
-    _check_tensor(input, "min")
+    check_tensor(input, "min")
     if isinstance(dim, Tensor):
         dim, other = None, dim
     if other is not None:
@@ -624,7 +618,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
         min=tensor(1.),
         max=tensor(3.))
     """
-    _check_tensor(input, "aminmax")
+    check_tensor(input, "aminmax")
     if dim is None and not input._array.size:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
@@ -808,7 +802,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
         tensor(2.)
     """
-    _check_tensor(input, "median")
+    check_tensor(input, "median")
     dim = _one(dim, input, "median")
     return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
 
@@ -822,7 +816,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.nanmedian(torch.tensor([4.0, float("nan"), 3.0]))
         tensor(3.)
     """
-    _check_tensor(input, "nanmedian")
+    check_tensor(input, "nanmedian")
     dim = _one(dim, input, "nanmedian")
     return _nanmedian_all(input) if dim is None else _nanmedian_dim(input, dim, keepdim)
 
@@ -853,7 +847,7 @@ def _moment(
     function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> tuple[Any, Any]:
     """Return var or std, and the dimensions, from PyTorch's ways to say the correction."""
-    _check_tensor(input, name)
+    check_tensor(input, name)
     if isinstance(dim, bool):  # var(x, False): the old way to say it for all dimensions
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -1033,7 +1027,7 @@ def vector_norm(
         >>> torch.norm(torch.tensor([3.0, -4.0])), torch.norm(torch.tensor([3.0, -4.0]), p=1)
         (tensor(5.), tensor(7.))
     """
-    _check_tensor(input, "linalg.vector_norm")
+    check_tensor(input, "linalg.vector_norm")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "

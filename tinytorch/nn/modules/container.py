@@ -9,7 +9,8 @@ from itertools import chain, groupby, islice
 from typing import Any, Self, SupportsIndex
 
 from tinytorch._tensor import Tensor
-from tinytorch.nn.modules.module import Module, _addindent, _typename
+from tinytorch.legacy import typename
+from tinytorch.nn.modules.module import Module, _addindent
 from tinytorch.nn.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -544,7 +545,7 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         """Return a line per entry."""
-        return "\n".join(_describe(key, value, _typename) for key, value in self.items())
+        return "\n".join(_describe(key, value, typename) for key, value in self.items())
 
     def __call__(self, input: Any) -> Any:  # noqa: D102
         raise RuntimeError("ParameterDict should not be called.")

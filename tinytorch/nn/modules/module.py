@@ -14,6 +14,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import RemovableHandle
 from tinytorch.autograd.mode import no_grad
 from tinytorch.device import as_device
+from tinytorch.legacy import typename
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.parameter import Buffer, Parameter
 from tinytorch.ops.create import empty_like
@@ -171,15 +172,6 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 # Helpers ------------------------------------------------------------------------------------------
 
 
-def _typename(value: Any) -> str:
-    """Return a name for messages: 'torch.FloatTensor', 'int', 'package.Class', a function's own."""
-    if isinstance(value, Tensor):
-        return str(value.type())
-    named = value if hasattr(value, "__qualname__") else type(value)
-    module = getattr(named, "__module__", None)
-    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
-
-
 def _addindent(text: str, spaces: int) -> str:
     """Return `text` with every line but the first indented."""
     first, *rest = text.split("\n")
@@ -325,7 +317,7 @@ class Module:
         self._check_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or "
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or "
                 "None required)"
             )
         self._buffers[name] = self._ask(_global_buffer_registration_hooks, name, tensor)
@@ -351,7 +343,7 @@ class Module:
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
                     "(torch.nn.Parameter or None required)"
                 )
             if param.grad_fn is not None:
@@ -372,7 +364,7 @@ class Module:
             AttributeError: before `super().__init__()`.
         """
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_typename(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", "_modules", name)
         self._modules[name] = self._ask(_global_module_registration_hooks, name, module)
 
@@ -384,7 +376,7 @@ class Module:
         if registry not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
             got = f", got: {name}" if kind == "module" else ""
             raise KeyError(f'{kind} name can\'t contain "."{got}')
@@ -429,7 +421,7 @@ class Module:
         elif parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter "
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter "
                     "or None expected)"
                 )
             self.register_parameter(name, value)
@@ -438,7 +430,7 @@ class Module:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             if value is not None and not isinstance(value, Module):
                 raise TypeError(
-                    f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module "
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module "
                     "or None expected)"
                 )
             self._forget_elsewhere(name, "_modules")
@@ -448,7 +440,7 @@ class Module:
         ):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
                     "torch.Tensor or None expected)"
                 )
             if isinstance(value, Buffer):

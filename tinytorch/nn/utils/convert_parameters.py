@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tinytorch._tensor import Tensor
-from tinytorch.nn.modules.module import _typename
+from tinytorch.legacy import typename
 from tinytorch.ops.shape import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -42,7 +42,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
                 [2.]])
     """
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {_typename(vec)}")
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     start = 0
     for param in parameters:
         end = start + param.numel()
