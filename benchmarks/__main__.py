@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import os
 import statistics
 import sys
@@ -26,6 +27,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import tinytorch  # noqa: E402
+from benchmarks import pinn_step  # noqa: E402
 from benchmarks.measure import Row, alternate, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -132,6 +134,20 @@ def steps(args: argparse.Namespace) -> Iterator[Row]:
             )
 
 
+def pinn(args: argparse.Namespace) -> Iterator[Row]:
+    """A training step of the physics-informed network: gradients of gradients, many small ops."""
+    for points, width in itertools.product(args.points, args.widths):
+        yield compare(
+            f"PINN training step, {points} points, width {width}",
+            lambda torch, points=points, width=width: pinn_step.make(torch.__name__, points, width),
+            0.7,
+            unit="ms",
+            blocks=args.blocks,
+            times=20,
+            warm_up=10,
+        )
+
+
 def imports(args: argparse.Namespace) -> Iterator[Row]:
     """`import`, in a process of its own, less the start of Python."""
     taken: dict[str, list[float]] = {"pass": [], "import tinytorch": [], "import torch": []}
@@ -219,6 +235,7 @@ ROWS = {
     "op": operations,
     "chain": chain,
     "step": steps,
+    "pinn": pinn,
 }
 
 
@@ -248,6 +265,8 @@ def main() -> int:
     option("--repeats", type=int, default=3, help="of the whole process (3)")
     option("--blocks", type=int, default=15, help="turns of each side in the other rows (15)")
     option("--batch-sizes", type=int, nargs="+", default=[64, 256], help="of the step (64 256)")
+    option("--points", type=int, nargs="+", default=[2000], help="of the PINN's step (2000)")
+    option("--widths", type=int, nargs="+", default=[32], help="of the PINN's layers (32)")
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
     option("--check", action="store_true", help="exit with 1 if an aim is missed")
     args = parser.parse_args()

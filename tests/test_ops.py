@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
 from tinytorch._tensor import wrap
+from tinytorch.autograd.forward_ad import Level
 from tinytorch.autograd.op import OpNode
 
 SAMPLES = all_samples()
@@ -141,8 +143,8 @@ def test_agrees_with_pytorch(sample: Sample) -> None:
                 agree(x.grad, y.grad, max(rtol, 1e-7), max(atol, 1e-9) * 10)
 
 
-def as_function(sample: Sample) -> tuple[Any, list[Any]]:
-    """Return a sample as a function of its floating-point tensors, and these."""
+def as_function(sample: Sample, in_place: bool = False) -> tuple[Any, list[Any]]:
+    """Return a sample as a function of its floating-point tensors, and these; in place: written to a copy."""
     everything = [*sample.args, *sample.kwargs.values()]
     tensors = [converted(each, tinytorch, requires_grad=True) for each in everything]
     inputs = [each for each in tensors_in(tensors, tinytorch) if each.requires_grad]
@@ -159,7 +161,12 @@ def as_function(sample: Sample) -> tuple[Any, list[Any]]:
         kwargs = dict(
             zip(sample.kwargs, [put(each) for each in tensors[len(sample.args) :]], strict=True)
         )
-        result = function(tinytorch, sample.name)(*args, **kwargs)
+        if in_place:
+            result = getattr(args[0].clone(), f"{sample.name.rpartition('.')[2]}_")(
+                *args[1:], **kwargs
+            )
+        else:
+            result = function(tinytorch, sample.name)(*args, **kwargs)
         if sample.select is not None:
             result = sample.select(result)
         found = [each for each in tensors_in(result, tinytorch) if each.dtype.is_floating_point]
@@ -177,6 +184,77 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
     small = sum(each.numel() for each in (*inputs, *outputs)) < 40
     assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small)
     assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4)
+
+
+def vectors(tensors: Any, seed: int) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [
+        tinytorch.tensor(rng.standard_normal(tuple(each.shape)), dtype=each.dtype)
+        for each in tensors
+    ]
+
+
+def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[Any]]:
+    """Return the outputs of a function and their tangents, zeros where an output has none."""
+    with Level() as level:
+        duals = [level.dual(x, v) for x, v in zip(inputs, directions, strict=True)]
+        outputs = [level.unpack(out) for out in run(*duals)]
+    zeros = [tinytorch.zeros_like(out.primal) for out in outputs]
+    return [out.primal for out in outputs], [
+        zero if out.tangent is None else out.tangent
+        for out, zero in zip(outputs, zeros, strict=True)
+    ]
+
+
+def total(firsts: Any, seconds: Any) -> Any:
+    """Return the inner product of two lists of tensors."""
+    zero = tinytorch.tensor(0.0, dtype=tinytorch.float64)
+    return sum(((a * b).sum() for a, b in zip(firsts, seconds, strict=True) if a is not None), zero)
+
+
+@parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_tangents_are_transposes_of_gradients(sample: Sample) -> None:
+    """Forward mode against reverse mode, both ways of nesting them, exactly."""
+    run, inputs = as_function(sample)
+    outputs = run(*inputs) if inputs else ()
+    outputs = [each for each in outputs if each.requires_grad]
+    if not outputs:
+        return
+    gradient = functools.partial(tinytorch.autograd.grad, allow_unused=True)
+
+    def only_differentiable(*given: Any) -> Any:
+        return [
+            each
+            for each, first in zip(run(*given), run(*inputs), strict=True)
+            if first.requires_grad
+        ]
+
+    v, u = vectors(inputs, 1), vectors(outputs, 2)
+    _, pushed = tangents(only_differentiable, inputs, v)
+    pulled = gradient(outputs, inputs, u, create_graph=True)
+    forward = total(pushed, u)
+    reverse = total(pulled, v)
+    np.testing.assert_allclose(forward.item(), reverse.item(), rtol=1e-9, atol=1e-9)
+    # The derivative of <u, J v>, by reverse over reverse, reverse over forward, and forward over reverse.
+    if not reverse.requires_grad:
+        return
+    expected = gradient(reverse, inputs, retain_graph=True)
+    found = gradient(forward, inputs) if forward.requires_grad else [None] * len(inputs)
+    for want, have in zip(expected, found, strict=True):
+        want, have = (0 if each is None else each.numpy() for each in (want, have))
+        np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-9)
+
+    def gradients(*given: Any) -> Any:
+        found = gradient(only_differentiable(*given), given, u)
+        return [
+            tinytorch.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)
+        ]
+
+    w = vectors(inputs, 3)
+    _, pushed = tangents(gradients, inputs, w)
+    np.testing.assert_allclose(
+        total(pushed, v).item(), total(expected, w).item(), rtol=1e-9, atol=1e-9
+    )
 
 
 @parametrize("sample", [each for each in SAMPLES if each.in_place], ids=str)
@@ -199,6 +277,20 @@ def test_in_place_form_gives_the_same(sample: Sample) -> None:
         for x, y in zip(inputs, tensors_in([*args, *kwargs.values()], tinytorch), strict=True):
             if x.grad is not None:
                 agree(y.grad, x.grad, 1e-12, 1e-12)
+
+
+@parametrize("sample", [each for each in DIFFERENTIABLE if each.in_place], ids=str)
+def test_tangents_of_the_in_place_form(sample: Sample) -> None:
+    run, inputs = as_function(sample)
+    write, _ = as_function(sample, in_place=True)
+    if inputs:
+        v = vectors(inputs, 1)
+        for expected, found in zip(
+            *(tangents(each, inputs, v)[1] for each in (run, write)), strict=True
+        ):
+            np.testing.assert_allclose(
+                found.numpy(force=True), expected.numpy(force=True), rtol=1e-12
+            )
 
 
 class Standin(np.ndarray):
@@ -281,7 +373,14 @@ def test_every_op_of_the_table_is_reached_by_a_sample() -> None:
         gradients = tinytorch.autograd.grad(
             outputs, inputs, ones, create_graph=True, allow_unused=True
         )
-        nodes_below([g for g in gradients if g is not None], found)
+        gradients = [g for g in gradients if g is not None and g.requires_grad]
+        nodes_below(gradients, found)
+        if gradients:
+            ones = [tinytorch.ones_like(each) for each in gradients]
+            second = tinytorch.autograd.grad(
+                gradients, inputs, ones, create_graph=True, allow_unused=True
+            )
+            nodes_below([g for g in second if g is not None], found)
         seen |= {node.op.name for node in found if isinstance(node, OpNode)}
     missing = {op.name for op in registered() if op.wants} - seen - ELSEWHERE
     assert not missing, f"no sample reaches these ops: {sorted(missing)}"

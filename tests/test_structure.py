@@ -18,9 +18,9 @@ FLOORS = [
     ("_version", "dtypes", "device", "layout"),
     ("kernels",),
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
-     "autograd.engine", "autograd.function"),
+     "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad"),
     ("ops",),
-    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "cuda",
+    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "cuda",
      "accelerator", "backends"),
     ("utils", ""),
 ]  # fmt: skip

@@ -15,7 +15,8 @@ _device.keep_freed_memory()
 from tinytorch import autograd  # first: _tensor is part of it
 
 from tinytorch._version import __version__
-from tinytorch._tensor import Size, Tensor, is_tensor
+from tinytorch._tensor import Size, Tensor, is_inference, is_tensor
+from tinytorch.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tinytorch.autograd.mode import *
 from tinytorch.device import device
 from tinytorch.dtypes import *
@@ -40,13 +41,16 @@ from tinytorch import (
     backends,
     cuda,
     data,
+    func,
     linalg,
     nn,
     optim,
+    profiler,
     return_types,
     serialization,
     utils,
 )
+from tinytorch.func import vmap
 from tinytorch.nn.functional import (
     alpha_dropout,
     bilinear,

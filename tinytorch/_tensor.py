@@ -19,7 +19,7 @@ from tinytorch.kernels import printing
 if TYPE_CHECKING:
     from tinytorch.autograd.view import View
 
-__all__ = ["Size", "Tensor", "is_tensor"]
+__all__ = ["Size", "Tensor", "is_inference", "is_tensor"]
 
 
 class Size(tuple[int, ...]):
@@ -209,7 +209,7 @@ class Tensor:
     def grad_fn(self) -> graph.Node | None:
         """The node that made this tensor, or None for a leaf."""
         edge = self._current()._edge
-        return None if edge is None else edge[0]
+        return None if edge is None else edge[0].shown()  # type: ignore[no-any-return]
 
     @property
     def output_nr(self) -> int:
@@ -345,9 +345,7 @@ class Tensor:
     def _place_of_hooks(self) -> tuple[graph.Hooks, int]:
         if self._edge is not None:
             return self._edge[0]._own_hooks(), self._edge[1]
-        if self._hooks is None:
-            self._hooks = graph.Hooks()
-        return self._hooks, 0
+        return graph.hooks_of_leaf(self), 0
 
     # Memory ---------------------------------------------------------------------------------------
 
@@ -383,7 +381,7 @@ class Tensor:
             >>> x.detach()
             tensor([1., 1.])
         """
-        made = wrap(self._array)
+        made = self.data
         made._cell = self._cell
         return made
 
@@ -409,7 +407,9 @@ class Tensor:
 
         Prefer `detach()`, which notices writes that would make gradients wrong.
         """
-        return wrap(self._array)
+        # (Tangents belong to arrays: where there may be any, the new tensor gets an array of its own.)
+        array = self._array
+        return wrap(array if local.state.modes is None else array.view())  # type: ignore[no-any-return]
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -428,14 +428,14 @@ class Tensor:
             force: the same as `detach().cpu().numpy()`.
 
         Raises:
-            RuntimeError: the tensor requires grad (use `detach()` first).
+            RuntimeError: the tensor requires grad, and operations are recorded (use `detach()` first).
 
         Example:
             >>> import tinytorch as torch
             >>> torch.arange(3).numpy()
             array([0, 1, 2])
         """
-        if self.requires_grad and not force:
+        if self.requires_grad and not force and local.state.grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
@@ -483,13 +483,24 @@ class Tensor:
         return bool(self._array.item())
 
     def __float__(self) -> float:
+        self._warn_of_a_scalar()
         return float(self.item())
 
     def __int__(self) -> int:
         return int(self.item())
 
     def __complex__(self) -> complex:
+        self._warn_of_a_scalar()
         return complex(self.item())
+
+    def _warn_of_a_scalar(self) -> None:
+        if self.requires_grad:
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                "Consider using tensor.detach() first.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def __index__(self) -> int:
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
@@ -518,12 +529,15 @@ class Tensor:
 
     def _text(self, name: str) -> str:
         edge = self._current()._edge
+        tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
+        tangent = next((each for each in tangents if each is not None), None)
         return printing.format_tensor(
             self._array,
             self.dtype,
             name=name,
             requires_grad=self._requires_grad,
             grad_fn=None if edge is None else type(edge[0]).__name__,
+            tangent=None if tangent is None else repr(tangent),
         )
 
     # Copies and pickles ---------------------------------------------------------------------------
@@ -589,6 +603,11 @@ def is_tensor(obj: Any, /) -> bool:
         (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+def is_inference(input: Tensor) -> bool:
+    """Return whether a tensor was made in `inference_mode`: the function form of `Tensor.is_inference`."""
+    return input.is_inference()
 
 
 def named_type(name: Any) -> dtypes.dtype:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
+from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 
 PROGRAMS: list[Callable[[Any], Any]] = []
@@ -1152,10 +1152,40 @@ def test_threads_have_their_own_mode_and_share_leaves() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), np.full(1000, 200.0, np.float32))
 
 
-def test_is_grads_batched_is_refused_clearly() -> None:
-    x = tinytorch.ones(2, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="vmap"):
-        tinytorch.autograd.grad(x * 2, x, tinytorch.ones(3, 2), is_grads_batched=True)
+def batches(lib: Any) -> dict[str, Any]:
+    """Return calls of `grad` with a batch of vectors."""
+    x, unused = lib.tensor([1.0, 2.0, 3.0], requires_grad=True), lib.ones(1, requires_grad=True)
+    y, eye = x**3, lib.eye(3)
+
+    def grad(outputs: Any, inputs: Any, vectors: Any, **options: Any) -> Any:
+        return lambda: lib.autograd.grad(outputs, inputs, vectors, is_grads_batched=True, **options)
+
+    return {
+        "rows": grad(y, x, eye),
+        "two outputs": grad((y, y.sum()), x, (eye, lib.ones(3))),
+        "unused": grad(y, (x, unused), eye, allow_unused=True),
+        "materialized": grad(y, (x, unused), eye, materialize_grads=True),
+        "second order": lambda: lib.autograd.grad(grad(y, x, eye, create_graph=True)()[0].sum(), x),
+        "no batch": grad(y, x, lib.ones(3)),
+        "wrong shape": grad(y, x, lib.ones(2, 2)),
+        "different sizes": grad((y, y * 2), x, (eye, lib.ones(2, 3))),
+        "no vectors": grad(y.sum(), x, None),
+    }
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", batches(tinytorch))
+def test_a_batch_of_vectors(name: str) -> None:
+    if name in (
+        "different sizes",
+        "no vectors",
+    ):  # PyTorch's words are about vmap
+        with pytest.raises(ValueError):
+            batches(torch)[name]()
+        with pytest.raises(ValueError, match="is_grads_batched=True"):
+            batches(tinytorch)[name]()
+    else:
+        same_as_pytorch(lambda lib: batches(lib)[name]())
 
 
 def test_gradcheck_finds_a_wrong_gradient() -> None:

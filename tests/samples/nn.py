@@ -63,6 +63,9 @@ LINEAR = [
 
 # `distinct` numbers are a/4 + 0.075: never at a kink of the functions below.
 WIDE = distinct(6, 8)  # from about -6 to 6
+SPECIAL = np.array(
+    [-np.inf, -7, -6, -3, -1, -0.5, -0.0, 0.0, 0.5, 1, 3, 6, 7, 20, 21, np.inf, np.nan]
+)
 ACTIVATIONS = [
     case
     for name, variants in {
@@ -107,6 +110,19 @@ ACTIVATIONS = [
     Sample(F + "logsigmoid", (np.array([800.0, -800.0]),), gradcheck=False),
     Sample(F + "elu", (np.array([800.0, -800.0]),), gradcheck=False),
     Sample(F + "mish", (np.array([800.0, -800.0, 19.0]),), gradcheck=False),
+    # At their kinks, of infinities and NaN:
+    *[
+        Sample(F + name, (SPECIAL,), kwargs, gradcheck=False)
+        for name in """
+            celu elu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 rrelu selu silu
+            softplus softshrink softsign tanhshrink threshold
+        """.split()
+        for kwargs in ({"threshold": 1.0, "value": 5.0} if name == "threshold" else {},)
+    ],
+    Sample(F + "leaky_relu", (SPECIAL, 0.0), gradcheck=False),
+    Sample(F + "prelu", (SPECIAL, np.array([0.25])), gradcheck=False),
+    Sample(F + "glu", (SPECIAL[:, None].repeat(2, 1),), gradcheck=False),
+    Sample(F + "gelu", (SPECIAL[1:-2],), gradcheck=False, atol=1e-10),
     at("relu", integers(3, 4)),
     at("relu6", integers(3, 4)),
     at("hardtanh", integers(3, 4), -2, 2),
@@ -320,6 +336,15 @@ ELEMENTS = (
                 np.where(booleans(3, 4), 1, -1),
                 reduction=reduction,
             ),
+            *[
+                Sample(
+                    F + name,
+                    (SPECIAL, SPECIAL[::-1].copy()),
+                    {"reduction": reduction},
+                    gradcheck=False,
+                )
+                for name in ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
+            ],
             at("poisson_nll_loss", normal(3, 4), uniform(3, 4, high=4.0), reduction=reduction),
             at(
                 "poisson_nll_loss",

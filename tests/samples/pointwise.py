@@ -82,6 +82,14 @@ SAMPLES += [
     Sample("add", (x, y), {"alpha": 2.5}, in_place=True),
     Sample("sub", (x, y), {"alpha": 2}, in_place=True),
     sample("rsub", x, y),
+    sample("rsub", x, y[0], alpha=2.5),
+    sample("rsub", x, 2.5),
+    sample("rsub", x, 3, alpha=2),
+    sample("rsub", integers(3, 4), 2.5),
+    sample("add", x, integers(4), alpha=2.5),
+    sample("sub", integers(3, 4), integers(4), alpha=3),
+    sample("xlogy", x, 1.5),
+    sample("xlogy", 1.5, positive),
     Sample("div", (distinct(3, 4), positive), {"rounding_mode": "floor"}, in_place=True),
     Sample("div", (distinct(3, 4), positive), {"rounding_mode": "trunc"}, in_place=True),
     sample("div", integers(3, 4), 3, rounding_mode="trunc"),
@@ -97,6 +105,8 @@ SAMPLES += [
     sample("clamp", integers(3, 4), -1.5),
     sample("clamp_min", distinct(3, 4), 0.1),
     sample("clamp_max", distinct(3, 4), 0.1),
+    sample("clamp_min", distinct(3, 4), distinct(4, seed=2) + 0.07),
+    sample("clamp_max", integers(3, 4), 1),
     Sample("nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]),), gradcheck=False),
     Sample(
         "nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]), 7.0, 8.0, 9.0), gradcheck=False
@@ -109,10 +119,36 @@ SAMPLES += [
     sample("addcmul", x, y[0], positive[:, :1]),
     sample("addcdiv", x, y[0], positive[:, :1]),
 ]
-# Ties: the gradient is shared.
+# Where a function has no derivative, or is none: at bounds, at ties, of infinities, of NaN.
+SPECIAL = np.array([-np.inf, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, np.inf, np.nan])
+pairs = [each.ravel() for each in np.meshgrid(SPECIAL, SPECIAL)]
+SAMPLES += [Sample(name, (SPECIAL,), gradcheck=False) for names in UNARY for name in names.split()]
 SAMPLES += [
-    Sample(name, (np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), gradcheck=False)
-    for name in ("maximum", "minimum")
+    Sample(name, tuple(pairs), gradcheck=False, backward=name != "floor_divide")
+    for names in BINARY
+    for name in names.split()
+    if name not in ("remainder", "fmod", "floor_divide")
+]
+SAMPLES += [
+    Sample(name, args, gradcheck=False)
+    for each in (-np.inf, -2, -0.5, 0, 0.5, 1, 2, 3, np.inf)
+    for name, args in (("pow", (SPECIAL, each)), ("Tensor.__rpow__", (SPECIAL, each)))
+]
+SAMPLES += [
+    Sample("clamp", (SPECIAL, *bounds), gradcheck=False)
+    for bounds in (
+        (-1.0, 2.0),
+        (None, 0.5),
+        (0.5,),
+        (2.0, -1.0),
+        (SPECIAL[::-1].copy(), np.ones(13)),
+    )
+]
+SAMPLES += [
+    Sample("lerp", (*pairs, 0.3), gradcheck=False),
+    Sample("lerp", (*pairs, 0.7), gradcheck=False),
+    Sample("addcmul", (*pairs, pairs[0]), gradcheck=False),
+    Sample("addcdiv", (*pairs, pairs[0]), gradcheck=False),
 ]
 # Comparison and logic.
 odd = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -0.0])

@@ -1,6 +1,7 @@
 """`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks (floor 4)."""
 
-from tinytorch.autograd import function, graph
+from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
+from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tinytorch.autograd.engine import backward, grad
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
@@ -10,10 +11,13 @@ from tinytorch.autograd.mode import (
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
+from tinytorch.autograd.picture import picture
 from tinytorch.legacy import Variable
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck", "graph",
-    "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
+    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad",
+    "picture", "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip

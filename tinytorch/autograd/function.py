@@ -1,72 +1,260 @@
 """The user's own ops: `Function`, with `ctx` (floor 2). A call is a node whose rule is a class.
 
+A node keeps what the graph needs, and `ctx` (a `BackwardCFunction`) is its face for users: `y.grad_fn` is `ctx`, whose
+attributes are all the user's, whatever their names. A face is made when it is asked for, and is not kept by its node:
+there is no cycle, and the attributes, which belong to the node, last as long as the graph.
+
 Source: PyTorch's "Extending torch.autograd".
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.graph import Node, leaf_edge, numbers
+from tinytorch.autograd.graph import FREED, Hook, Node, RemovableHandle, leaf_edge, numbers
 from tinytorch.autograd.inplace import written
-from tinytorch.autograd.mode import local, no_grad
-from tinytorch.autograd.op import modified
-from tinytorch.autograd.view import check_write, refresh
+from tinytorch.autograd.mode import dispatch, local, no_grad
+from tinytorch.autograd.op import (
+    INFERENCE_NOT_SAVED,
+    SavedTensor,
+    attached,
+    modified,
+    packed,
+    unpacked,
+)
+from tinytorch.autograd.view import CUSTOM, SEVERAL, check_write, refresh
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable",
+]  # fmt: skip
 
 
-class FunctionCtx(Node):
-    """What `forward` leaves for `backward`: saved tensors, marks, and any attribute set on it.
-
-    It is the node of the call in the graph, as in PyTorch.
-    """
+class FunctionNode(Node):
+    """A recorded call of a `Function`; each has a subclass of its own, named after it."""
 
     __slots__ = (
-        "_dirty", "_materialize", "_non_differentiable", "_places", "_to_save", "needs_input_grad", "outputs",
-    )  # fmt: skip
+        "_for_forward",
+        "_materialize",
+        "attributes",
+        "dirty_tensors",
+        "face",
+        "needs_input_grad",
+        "non_differentiable",
+        "outputs",
+        "places",
+        "to_save",
+    )
 
-    _function: Any  # the subclass of Function
-    _places: tuple[int, ...]  # which arguments are tensors
+    function: Any  # the subclass of Function
+    places: tuple[int, ...]  # which arguments are tensors
     needs_input_grad: tuple[bool, ...]
-    outputs: int
+    to_save: tuple[Any, ...] | None
+    dirty_tensors: tuple[Any, ...] | None
+    non_differentiable: tuple[Any, ...] | None
 
     def __init__(self) -> None:
         self.hooks = None
+        self.face: Callable[[], Any] | None = None
+        self._for_forward: tuple[Any, ...] | None = None
+        self.to_save = self.dirty_tensors = self.non_differentiable = None
         self.saved = ()
-        self._to_save: tuple[Any, ...] = ()
-        self._dirty: tuple[Any, ...] = ()
-        self._non_differentiable: tuple[Any, ...] = ()
+        self.attributes: dict[str, Any] = {}  # the user's
         self._materialize = True
+
+    def shown(self) -> Any:
+        """Return the face, `ctx`."""
+        face = None if self.face is None else self.face()
+        if face is None:
+            face = self.function._backward_cls(self)
+            self.face = weakref.ref(face)
+        return face
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What was given to `save_for_backward`, or while `jvp` runs, to `save_for_forward`."""
+        if self._for_forward is not None:
+            return self._for_forward
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        if self.saved is _TAKEN:
+            raise RuntimeError(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+                "autograd.Function. Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+            )
+        tensors = tuple([self._unpack(item) for item in self.saved])
+        if self.function.clear_saved_tensors_on_access:
+            self.saved = _TAKEN
+        return tensors
+
+    def _unpack(self, item: Any) -> Tensor | None:
+        if item is None:
+            return None
+        if len(item) == 3:
+            value, unpack, place = item
+            edge = (self, place) if isinstance(place, int) else place
+            return attached(unpacked(value, unpack), edge)
+        tensor, cell, version, number = item
+        if cell is not None and cell[0] != version:
+            array = tensor if number is not None else tensor._array
+            raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
+        if number is None:
+            return tensor
+        output: Tensor = wrap(tensor)  # kept as a bare array: the tensor itself would be a cycle
+        output._cell, output._edge, output._requires_grad = cell, (self, number), True
+        return output
+
+    def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of the saved tensors instead of these; `saved_tensors` gets them from `unpack`."""
+        for k, item in enumerate(self.saved or ()):
+            if item is not None and len(item) == 4:
+                self.pack_one(k, pack, unpack)
+
+    def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of one saved tensor instead of it."""
+        tensor, cell, _, number = self.saved[k]
+        place = number  # where in the graph: which output of this node, or an edge
+        if number is not None:
+            tensor = wrap(tensor)
+            tensor._cell, tensor._requires_grad = cell, True
+        elif tensor._requires_grad:
+            place = tensor._edge or leaf_edge(tensor)
+        items = list(self.saved)
+        items[k] = (packed(tensor, pack), unpack, place)
+        self.saved = tuple(items)
+
+    def release(self) -> None:
+        """Free the saved tensors."""
+        self.saved = None
+
+    def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the tensor inputs by the user's rule, which gets zeros, or None."""
+        return self.backward(None, create_graph, needed)
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the tensor inputs by the user's rule."""
+        gs = self._each(g)
+        if self._materialize and None in gs:
+            many = self.outputs > 1
+            shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))
+            for k, each in enumerate(gs):
+                if each is None and kinds[k] is not None:
+                    gs[k] = wrap(np.zeros(shapes[k], kinds[k]))
+        result = self.shown().apply(*gs)
+        grads = result if isinstance(result, tuple) else (result,)
+        count = len(self.needs_input_grad)
+        if len(grads) > count and all(each is None for each in grads[count:]):
+            grads = grads[:count]
+        if len(grads) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(grads)})"
+            )
+        for k, each in enumerate(grads):
+            if each is None:
+                continue
+            if k not in self.places:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position {k + 1}, but the "
+                    "corresponding forward input was not a Variable"
+                )
+            if not isinstance(each, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(each).__name__})")
+        return [grads[k] for k in self.places]
+
+
+_TAKEN: Any = object()  # instead of saved tensors that were to be had once
+
+
+class FunctionCtx:
+    """What `forward` and `setup_context` may do with `ctx`."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors (inputs, outputs or others) for `backward`, which finds them in `saved_tensors`."""
-        for tensor in tensors:
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument is of type {type(tensor).__name__}"
-                )
-        self._to_save = tensors
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`; forward mode is not there yet, so they are dropped."""
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        for tensor in tensors:
+            if not (isinstance(tensor, Tensor) or tensor is None):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
+                    "on ctx."
+                )
+        self.saved_for_forward = tensors
 
-    def mark_dirty(self, *tensors: Tensor) -> None:
+    def mark_dirty(self, *args: Tensor) -> None:
         """Say which inputs `forward` wrote to in place; they must be returned too."""
-        self._dirty = tensors
+        self.dirty_tensors = args
 
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Do nothing: of an old interface."""
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that "
+            "calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
         """Say which outputs have no gradient."""
-        self._non_differentiable = tensors
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Choose whether `backward` gets zeros (the default) or None for outputs that nobody used."""
-        self._materialize = value
+        self.materialize_grads = value
+
+
+def _of_node(name: str) -> Any:
+    """Return an attribute of `ctx` that is the node's."""
+    return property(
+        lambda self: getattr(self._graph_node, name),
+        lambda self, value: setattr(self._graph_node, name, value),
+    )
+
+
+class BackwardCFunction(FunctionCtx):
+    """`ctx`, and `grad_fn` of the outputs: the face of a `FunctionNode`, which has the user's attributes."""
+
+    __slots__ = ("_graph_node",)
+
+    _forward_cls: Any
+    _graph_node: FunctionNode
+
+    def __init__(self, node: FunctionNode) -> None:
+        self._graph_node = node
+        self.__dict__ = node.attributes
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._graph_node)  # so that isinstance(ctx, graph.Node)
+
+    to_save, dirty_tensors, non_differentiable, needs_input_grad, saved_for_forward = map(
+        _of_node,
+        ("to_save", "dirty_tensors", "non_differentiable", "needs_input_grad", "_for_forward"),
+    )
+
+    @property
+    def materialize_grads(self) -> Any:
+        """Whether `backward` gets zeros instead of None; can only be set."""
+        raise AttributeError(
+            f"attribute 'materialize_grads' of '{type(self).__name__}' is not readable"
+        )
+
+    @materialize_grads.setter
+    def materialize_grads(self, value: Any) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - got "
+                f"({type(value).__name__}), but expected (bool)"
+            )
+        self._graph_node._materialize = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -75,84 +263,92 @@ class FunctionCtx(Node):
         Raises:
             RuntimeError: they were freed by an earlier backward, or written to since.
         """
-        if self.saved is None:
+        return self._graph_node.saved_tensors
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        if self._graph_node.saved is None:
+            raise RuntimeError(FREED)
+        return tuple([SavedTensor(self._graph_node, k) for k in range(len(self._graph_node.saved))])
+
+    @property
+    def next_functions(self) -> Any:
+        """Per tensor argument, the node that made it and which output of it."""
+        return self._graph_node.next_functions
+
+    @property
+    def requires_grad(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes on this node."""
+        return self._graph_node.metadata
+
+    @property
+    def _input_metadata(self) -> Any:
+        return self._graph_node._input_metadata
+
+    def name(self) -> str:
+        """Return the name of the step, "<Function's name>Backward"."""
+        return self._graph_node.name()
+
+    def _sequence_nr(self) -> int:
+        return self._graph_node._sequence_nr()
+
+    def register_hook(self, fn: Hook) -> RemovableHandle:
+        """Run `fn(grad_inputs, grad_outputs)` after `backward`; see `Node.register_hook`."""
+        return self._graph_node.register_hook(fn)
+
+    def register_prehook(self, fn: Hook) -> RemovableHandle:
+        """Run `fn(grad_outputs)` before `backward`; see `Node.register_prehook`."""
+        return self._graph_node.register_prehook(fn)
+
+    def apply(self, *args: Any) -> Any:
+        """Return what the user's rule makes of the gradients of the outputs."""
+        function = self._forward_cls
+        own_backward = function.backward is not Function.backward
+        own_vjp = function.vjp is not Function.vjp
+        if own_backward and own_vjp:
             raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they "
-                "have already been freed). Saved intermediate values of the graph are freed when you call "
-                ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                "graph a second time or if you need to access saved tensors after calling backward."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
             )
-        return tuple([self._unpack(item) for item in self.saved])
-
-    def _unpack(self, item: Any) -> Tensor | None:
-        if item is None:
-            return None
-        tensor, cell, version, number = item
-        if cell is not None and cell[0] != version:
-            array = tensor if number is not None else tensor._array
-            raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
-        if number is None:
-            return tensor
-        output: Tensor = wrap(
-            tensor
-        )  # an output was kept as a bare array: keeping the tensor would be a cycle
-        output._cell = cell
-        if number >= 0:
-            output._edge, output._requires_grad = (self, number), True
-        return output
-
-    def release(self) -> None:
-        """Free the saved tensors."""
-        if self.saved:
-            self.saved = None
-
-    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradients of the tensor inputs by the user's rule."""
-        gs = list(g) if self.outputs > 1 else [g]
-        if self._materialize:
-            shapes = self.shape if self.outputs > 1 else (self.shape,)
-            kinds = self.dtype if self.outputs > 1 else (self.dtype,)
-            for k, each in enumerate(gs):
-                if each is None:
-                    gs[k] = wrap(np.zeros(shapes[k], kinds[k]))
-        result = self._function.backward(self, *gs)
-        grads = list(result) if isinstance(result, (tuple, list)) else [result]
-        count = len(self.needs_input_grad)
-        while len(grads) > count and grads[-1] is None:
-            grads.pop()
-        if len(grads) != count:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(grads)})"
-            )
-        for k, each in enumerate(grads):
-            if each is not None and not isinstance(each, Tensor):
-                raise TypeError(
-                    f"{self.name()}.backward: expected Variable or None (got {type(each).__name__} for argument {k})"
-                )
-            if each is not None and k not in self._places:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position {k + 1}, but the "
-                    "corresponding forward input was not a Variable"
-                )
-        return [grads[k] for k in self._places]
+        rule = function.vjp if own_vjp else function.backward
+        return rule(self, list(args)) if function.boxed_grads_call else rule(self, *args)
 
 
-class _FunctionMeta(type):
-    """Gives each Function the node class named after it, `<Name>Backward`."""
+class FunctionMeta(type):
+    """Gives each Function the class of its nodes, and that of their faces, `<Name>Backward`."""
 
     def __init__(cls, name: str, bases: Any, body: Any) -> None:
         super().__init__(name, bases, body)
         cls._node_class = type(
-            f"{name}Backward", (FunctionCtx,), {"__slots__": (), "_function": cls}
+            f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls}
         )
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """An op of one's own: subclass, give `forward` and `backward` as static methods, call `apply`.
 
     `forward(ctx, *args)` computes with recording off and may save tensors by `ctx.save_for_backward`; or
     `forward(*args)` with a separate `setup_context(ctx, inputs, output)`. `backward(ctx, *grad_outputs)` returns one
-    gradient (or None) for each argument of `forward`.
+    gradient (or None) for each argument of `forward`; `vjp` is another name for it.
+
+    Attributes:
+        clear_saved_tensors_on_access: `ctx.saved_tensors` can be had once, and is then let go of.
+        boxed_grads_call: `backward(ctx, grad_outputs)` gets a list, from which it may take what it no longer needs.
+        generate_vmap_rule: accepted.
 
     Example:
         >>> import tinytorch as torch
@@ -172,6 +368,27 @@ class Function(metaclass=_FunctionMeta):
     """
 
     _node_class: Any
+    _backward_cls: Any
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise: that is how functions were called long ago."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -193,101 +410,243 @@ class Function(metaclass=_FunctionMeta):
             "backward mode AD."
         )
 
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangents of the outputs, given those of the inputs; to be given for forward mode."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Define the behaviour under `vmap`; accepted, and not called."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` and record the call."""
-        ctx: FunctionCtx = cls._node_class()
-        tensors = [(k, each) for k, each in enumerate(args) if isinstance(each, Tensor)]
-        edges = []
-        for _, tensor in tensors:
-            refresh(tensor)
-            edges.append((tensor._edge or leaf_edge(tensor)) if tensor._requires_grad else None)
-        recording = local.state.grad and any(edge is not None for edge in edges)
-        ctx.edges = tuple(edges)
-        ctx._places = tuple(k for k, _ in tensors)
-        ctx.needs_input_grad = tuple(
+        separate = cls.setup_context is not Function.setup_context
+        if separate:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        if kwargs:
+            args = _positional(cls.forward, args, kwargs, 0 if separate else 1)
+        for flag in ("clear_saved_tensors_on_access", "boxed_grads_call"):
+            value = getattr(cls, flag)
+            if value is not True and value is not False:
+                raise RuntimeError(f"{flag} must be a bool, got {type(value).__name__}")
+        node: FunctionNode = cls._node_class()
+        result = cls._call(node, args)
+        node._for_forward = None
+        return result
+
+    @classmethod
+    def _call(cls, node: FunctionNode, args: tuple[Any, ...]) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(cls, cls._call, (node, args), {})
+        node.number = next(numbers)
+        node.places = tuple([k for k, each in enumerate(args) if isinstance(each, Tensor)])
+        for k in node.places:
+            refresh(args[k])
+        node.needs_input_grad = tuple(
             [isinstance(each, Tensor) and each._requires_grad for each in args]
         )
-        ctx.number = next(numbers)
-        with no_grad():
-            if cls.setup_context is not Function.setup_context:
+        recording = state.grad
+        recorded = recording and True in node.needs_input_grad
+        node.edges = ()
+        if recorded:
+            tensors = [args[k] for k in node.places]
+            node.edges = tuple(
+                [
+                    (each._edge or leaf_edge(each)) if each._requires_grad else None
+                    for each in tensors
+                ]
+            )
+        ctx = node.shown()
+        separate = cls.setup_context is not Function.setup_context
+        state.grad = False
+        try:
+            if separate:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
             else:
                 result = cls.forward(ctx, *args)
-        results = list(result) if isinstance(result, tuple) else [result]
-        outputs = cls._outputs(ctx, args, results, recording)
+        finally:
+            state.grad = recording
+        results = result if isinstance(result, tuple) else (result,)
+        outputs = _finish(node, args, results, recorded, separate)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
-    @classmethod
-    def _outputs(
-        cls, ctx: FunctionCtx, args: tuple[Any, ...], results: list[Any], recording: bool
-    ) -> list[Any]:
-        """Return the results as outputs of the node `ctx`."""
-        dirty = {id(each) for each in ctx._dirty}
-        constant = {id(each) for each in ctx._non_differentiable}
-        given = {id(each) for each in args}
-        for each in ctx._dirty:
-            if recording:
-                check_write(each, True)
-        outputs: list[Any] = []
-        differentiable: dict[int, int] = {}  # id of a result -> its output number
-        arrays: list[Any] = []
-        for each in results:
-            if not isinstance(each, Tensor):
-                outputs.append(each)
-                continue
-            number = len(arrays)
-            arrays.append(each._array)
-            out = each
-            if id(each) in dirty:
-                each._bump()
-            elif id(each) in given or each._requires_grad:
-                out = (
-                    each.detach()
-                )  # an input handed through: a tensor of its own on the same memory
-                if id(each) in constant:
-                    constant.add(id(out))
-            outputs.append(out)
-            if recording and id(out) not in constant and out._array.dtype.kind == "f":
+
+def _positional(
+    forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int
+) -> tuple[Any, ...]:
+    """Return all arguments of a call in order; of forward's parameters the first are `skipped` (`ctx`)."""
+    code = forward.__code__
+    names = code.co_varnames[skipped : code.co_argcount]
+    given = dict(enumerate(args))
+    for name, value in kwargs.items():
+        if name not in names:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if names.index(name) < len(args):
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+        given[names.index(name)] = value
+    count = max(given) + 1
+    if count > len(names):
+        raise TypeError(f"forward() takes {len(names)} positional arguments but {count} were given")
+    for k in range(count):
+        if k not in given:
+            raise TypeError(f"forward() missing required argument: '{names[k]}' (position {k})")
+    return tuple([given[k] for k in range(count)])
+
+
+# After forward --------------------------------------------------------------------------------------
+
+
+def _finish(
+    node: FunctionNode,
+    args: tuple[Any, ...],
+    results: tuple[Any, ...],
+    recorded: bool,
+    separate: bool,
+) -> list[Any]:
+    """Make the results outputs of the node, and let it keep what is to be saved."""
+    to_save = node.to_save or ()
+    for k, each in enumerate(to_save):
+        if recorded and not (each is None or isinstance(each, Tensor)):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {k} is of type {type(each).__name__}"
+            )
+        if recorded and each is not None and each._cell is None:
+            raise RuntimeError(INFERENCE_NOT_SAVED)
+    # What `setup_context` saves of an input that was returned is not the output that is made of it: an error below.
+    kept: set[int] = (
+        {id(each) for each in (*to_save, *(node._for_forward or ()))} if separate else set()
+    )
+    constant = _marked(node.non_differentiable, "mark_non_differentiable only accepts variable")
+    dirty = _marked(node.dirty_tensors, "mark_dirty can only accept variable")
+    given = {id(each) for each in args if isinstance(each, Tensor)}
+    arrays = [each._array if isinstance(each, Tensor) else None for each in results]
+    shapes = tuple([() if array is None else array.shape for array in arrays])
+    kinds = tuple([None if array is None else array.dtype for array in arrays])
+    node.outputs = max(len(results), 1)
+    if len(results) == 1:
+        node.shape, node.dtype = shapes[0], kinds[0]
+    else:
+        node.shape, node.dtype = shapes, kinds
+    outputs: list[Any] = []
+    differentiable: dict[int, int] = {}  # id of a result: its output number
+    for number, each in enumerate(results):
+        out = each
+        if isinstance(each, Tensor):
+            if recorded and id(each) not in constant and each._array.dtype.kind == "f":
                 differentiable[id(each)] = number
                 if id(each) in dirty:
-                    continue
-                out._edge, out._requires_grad = (ctx, number), True
-        ctx.outputs = max(len(arrays), 1)
-        ctx.shape = (
-            tuple([array.shape for array in arrays])
-            if len(arrays) > 1
-            else arrays[0].shape
-            if arrays
-            else ()
+                    _check_dirty(each, id(each) in given, len(results))
+                else:
+                    if id(each) in given:
+                        out = _alias(each, kept)
+                    out._edge, out._requires_grad = (node, number), True
+            elif each.requires_grad:
+                if id(each) in given:
+                    out = each.detach()
+                elif each._view is None:
+                    each.detach_()
+            elif id(each) in given and id(each) not in dirty:
+                out = _alias(each, kept)
+            if out._view is not None and not (id(out) in given and id(out) in dirty):
+                out._view.kind = CUSTOM
+        outputs.append(out)
+    if len(differentiable) > 1:
+        for out in outputs:
+            if isinstance(out, Tensor) and out._view is not None:
+                out._view.kind = SEVERAL
+    if dirty.keys() - {id(each) for each in results}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
         )
-        ctx.dtype = (
-            tuple([array.dtype for array in arrays])
-            if len(arrays) > 1
-            else arrays[0].dtype
-            if arrays
-            else None
-        )
-        if recording:
-            own = {id(each) for each in results if isinstance(each, Tensor)} - given
-            ctx.saved = tuple(
-                [
-                    None if each is None
-                    else (each._array, each._cell, each._cell[0], differentiable.get(id(each), -1))
-                    if id(each) in own or id(each) in dirty
-                    else (each, each._cell, 0 if each._cell is None else each._cell[0], None)
-                    for each in ctx._to_save
-                ]
-            )  # fmt: skip
-            for each in results:
-                if id(each) in dirty and id(each) in differentiable:
-                    written(each, (ctx, differentiable[id(each)]))
-        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
-        return outputs
+    for each in dirty.values():
+        each._bump()
+        if id(each) in differentiable:
+            each._grad = each._hooks = None
+            written(each, (node, differentiable[id(each)]))
+    if recorded:
+        own = {id(each) for each in results} - given | dirty.keys()
+        node.saved = tuple(
+            [
+                None if each is None
+                else (each._array, each._cell, _version(each), differentiable[id(each)])
+                if id(each) in own and id(each) in differentiable
+                else (each, each._cell, _version(each), None)
+                for each in to_save
+            ]
+        )  # fmt: skip
+    node.to_save = node.dirty_tensors = node.non_differentiable = None
+    return outputs
 
 
-def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+def _marked(tensors: Sequence[Any] | None, what: str) -> dict[int, Tensor]:
+    """Return the tensors that `ctx` was told of, by id."""
+    for each in tensors or ():
+        if not isinstance(each, Tensor):
+            raise RuntimeError(f"{what} arguments, but got {type(each).__name__}")
+    return {id(each): each for each in tensors or ()}
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor._cell is None else tensor._cell[0]
+
+
+def _alias(tensor: Tensor, kept: set[int]) -> Tensor:
+    """Return an input that `forward` returned as a tensor of its own on the same memory, a view."""
+    if id(tensor) in kept:
+        raise RuntimeError(
+            "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+            "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "
+            "setup ctx inside the forward function itself."
+        )
+    with no_grad():
+        alias: Tensor = tensor.view_as(tensor)
+    return alias
+
+
+def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
+    """Raise PyTorch's error unless a tensor that `forward` wrote to can be made an output."""
+    if not is_input:
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+            "should be passed to ctx.mark_dirty().",
+            UserWarning,
+            stacklevel=2,
+        )
+    if tensor._view is not None and count > 1:
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+            "more than one Tensor. This is not supported by the current autograd engine. You should either make sure "
+            "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
+            "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a "
+            "second one that does the other operations)."
+        )
+    check_write(tensor, True, overlap=True)
+
+
+class InplaceFunction(Function):
+    """An old name of `Function`, for code that still has it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose own computation cannot be differentiated: a second derivative raises.
 
     Example:
@@ -306,29 +665,55 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         tensor(2.)
     """
 
-    @functools.wraps(function)
-    def once(ctx: Any, *gs: Any) -> Any:
+    @functools.wraps(fn)
+    def once(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         with no_grad():
-            result = function(ctx, *gs)
-        if not local.state.grad or not any(isinstance(g, Tensor) and g.requires_grad for g in gs):
+            result = fn(ctx, *args, **kwargs)
+        if not local.state.grad:
             return result
-        several = isinstance(result, tuple)
-        found = list(result) if several else [result]
-        found = [_Refuse.apply(each, *gs) if isinstance(each, Tensor) else each for each in found]
-        return tuple(found) if several else found[0]
+        if not any(isinstance(each, Tensor) and each.requires_grad for each in args):
+            return result
+        found = _refusing(result if isinstance(result, tuple) else (result,))
+        return found if isinstance(result, tuple) else found[0]
 
     return once
 
 
-class _Refuse(Function):
-    """Hands a result through and refuses to be differentiated."""
+def _refusing(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    """Return results again as outputs of a node that cannot be differentiated."""
+    node = Error(len(results))
+    aliases: list[Tensor | None] = []
+    edges = []
+    for number, each in enumerate(results):
+        alias = None
+        if each is not None:
+            alias = each.detach()
+            edges.append(leaf_edge(each.detach().requires_grad_()))
+            alias._edge, alias._requires_grad = (node, number), True
+        aliases.append(alias)
+    arrays = [None if each is None else each._array for each in results]
+    node.shape = tuple([() if array is None else array.shape for array in arrays])
+    node.dtype = tuple([None if array is None else array.dtype for array in arrays])
+    if len(results) == 1:
+        node.shape, node.dtype = node.shape[0], node.dtype[0]
+    node.edges, node.number = tuple(edges), next(numbers)
+    return tuple(aliases)
 
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
-        return args[0].detach()
 
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+class Error(Node):
+    """A step that says why it cannot be taken."""
+
+    __slots__ = ("outputs",)
+
+    def __init__(self, outputs: int) -> None:
+        self.outputs, self.hooks, self.saved = outputs, None, ()
+
+    def name(self) -> str:
+        """Return PyTorch's name, which has its namespace."""
+        return "torch::autograd::Error"
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Raise."""
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )

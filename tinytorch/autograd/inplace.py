@@ -14,9 +14,10 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import Edge
-from tinytorch.autograd.mode import local
+from tinytorch.autograd.mode import dispatch, local
 from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated
 from tinytorch.autograd.view import Steps, check_write, move_retained, refresh, region
+from tinytorch.kernels.shape import is_dense
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -33,10 +34,13 @@ def in_place(caller: Any, name: str | None = None) -> Any:
     plain_ufunc = isinstance(made.kernel, np.ufunc)
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x, *args), kwargs)
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
-        edges = made.edges_of([values[i] for i in made.inputs]) if local.state.grad else None
+        edges = made.edges_of([values[i] for i in made.inputs]) if state.grad else None
         check_write(x, edges is not None)
         target = x._array
         if x._cell is not None:
@@ -133,11 +137,14 @@ def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
     made = caller.op
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x, *args), kwargs)
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
         edges = None
-        if local.state.grad and x._array.dtype.kind == "f":
+        if state.grad and x._array.dtype.kind == "f":
             edges = made.edges_of([values[i] for i in made.inputs])
         check_write(x, edges is not None, overlap=repeats)
         target = x._array
@@ -176,7 +183,7 @@ def check_overlap(target: Any, read: Any) -> None:
 
     Like PyTorch, only blocks without gaps are looked at: for others it would take too long.
     """
-    if not (_dense(target) and _dense(read)):
+    if not (is_dense(target) and is_dense(read)):
         return
     first, last = np.lib.array_utils.byte_bounds(target)
     begin, end = np.lib.array_utils.byte_bounds(read)
@@ -187,17 +194,6 @@ def check_overlap(target: Any, read: Any) -> None:
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
             "memory location. Please clone() the tensor before performing the operation."
         )
-
-
-def _dense(array: Any) -> bool:
-    """Return whether the elements fill a block of memory, in whatever order of axes."""
-    expected = array.itemsize
-    for stride, length in sorted(zip(array.strides, array.shape, strict=True)):
-        if length != 1:
-            if stride != expected:
-                return False
-            expected *= length
-    return True
 
 
 def _fits(operand: Any, target: Any) -> bool:

@@ -1,6 +1,8 @@
 """Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode` (floor 2).
 
-The state is one small object per thread, `local.state`; an operation reads it once.
+The state is one small object per thread, `local.state`; an operation reads it once. What else wants to see operations
+(forward mode, hooks on saved tensors, anomaly detection, the profiler) is a `DispatchMode`, and costs nothing while
+it is off.
 """
 
 from __future__ import annotations
@@ -19,13 +21,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class State:
-    """What a thread's operations look at: is a graph recorded, and are new tensors inference tensors."""
+    """What a thread's operations look at.
 
-    __slots__ = ("grad", "inference")
+    Attributes:
+        grad: a graph is recorded.
+        inference: new tensors are inference tensors.
+        modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
+    """
+
+    __slots__ = ("grad", "inference", "modes")
+
+    modes: tuple[DispatchMode, ...] | None
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
+        self.modes = None
 
 
 class _Local(threading.local):
@@ -34,6 +45,59 @@ class _Local(threading.local):
 
 
 local = _Local()
+
+
+class DispatchMode:
+    """What sees every call of an op, and every step backward, in the thread that entered it (a context manager).
+
+    While it works on a call it is off, so that what it does itself goes to the modes around it: modes nest as levels.
+    """
+
+    differentiates = False  # whether it takes derivatives of what it sees
+
+    def __enter__(self) -> Any:
+        state = local.state
+        state.modes = (*(state.modes or ()), self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state = local.state
+        state.modes = tuple([mode for mode in state.modes or () if mode is not self]) or None
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return `caller(*args, **kwargs)`, a call of `op` (an `Op`, or a subclass of `Function`)."""
+        return caller(*args, **kwargs)
+
+    def step(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Return `run()`, the gradients of the inputs of `node`, which a walk backward has come to."""
+        return run()
+
+    def tangent(self, x: Any) -> Any:
+        """Return the tangent that this mode knows of a tensor, or None."""
+        return None
+
+
+def dispatch(
+    op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Hand a call to the innermost mode."""
+    state = local.state
+    modes = state.modes
+    assert modes is not None
+    state.modes = modes[:-1] or None
+    try:
+        return modes[-1].call(op, caller, args, kwargs)
+    finally:
+        state.modes = modes
+
+
+def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:
+    """Run a step backward in sight of all modes; the ops in it are seen as any others."""
+    for mode in local.state.modes or ():
+        run = functools.partial(mode.step, node, run)
+    return run()
 
 
 class _Decorator:
@@ -171,6 +235,11 @@ class set_grad_enabled(_GradMode):
     """
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         super().__init__()
         self.mode = mode
         self._called_from = local.state.grad
@@ -227,6 +296,29 @@ class inference_mode(_Decorator):
 
     def _again(self) -> Any:
         return self.__class__(self.mode)
+
+
+class set_multithreading_enabled(_Decorator):
+    """Accepted for compatibility: backward runs in the thread that calls it, whatever `mode` says.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> with torch.autograd.set_multithreading_enabled(False):
+        ...     x.sum().backward()
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def _again(self) -> Any:
+        return self.__class__(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
 
 
 def is_grad_enabled() -> bool:

@@ -14,6 +14,7 @@ inputs that need a gradient (a `Plan`).
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -21,20 +22,26 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.graph import Edge, Node, leaf_edge, numbers
-from tinytorch.autograd.mode import local
+from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers
+from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.view import INFERENCE, USUAL, WITHOUT_GRAD, View, refresh
 
 Formula = Callable[..., Any]
 
 # What is saved for a formula's parameter, and how it is unpacked.
-INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY = range(6)
+INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 
 # The sources that the hot callers compare by identity; `Op._source` hands out these very objects.
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
-_TENSORS = (INPUT, OUTPUT, RESIDUAL)
+_TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
+
+INFERENCE_NOT_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
 
 _MISSING: Any = object()
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -50,7 +57,9 @@ class Plan:
         holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
     """
 
-    __slots__ = ("any_number", "holds_tensors", "index", "joint", "many", "rules", "sources")
+    __slots__ = (
+        "any_number", "holds_tensors", "index", "joint", "many", "packed", "rules", "sources",
+    )  # fmt: skip
 
     def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
         self.joint = joint  # one rule for all inputs, told which are needed
@@ -60,6 +69,17 @@ class Plan:
         self.index: dict[tuple[int, Any], int] = {}
         self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
         self.holds_tensors = False
+        self.packed: Plan | None = None  # the same for what hooks have packed
+
+    def of_packed(self) -> Plan:
+        """Return this plan for tensors that were packed by hooks."""
+        if self.packed is None:
+            plan = self.packed = Plan(self.joint, self.many, self.any_number)
+            plan.rules, plan.holds_tensors, plan.packed = self.rules, self.holds_tensors, plan
+            plan.sources = [
+                (PACKED, source) if source[0] in _TENSORS else source for source in self.sources
+            ]
+        return self.packed
 
     def save(self, source: tuple[int, Any]) -> int:
         """Return the index under which `source` is saved, entering it when new."""
@@ -80,27 +100,17 @@ class OpNode(Node):
         if self.plan.holds_tensors:
             self.saved = None
 
-    def accepts(self, shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
-        """Return whether broadcasting `expected` can have given `shape`."""
-        return (
-            self.op.broadcasts
-            and len(expected) <= len(shape)
-            and all(
-                want in (1, have)
-                for want, have in zip(reversed(expected), reversed(shape), strict=False)
-            )
-        )
+    def _inputs(self) -> Sequence[int]:
+        op = self.op
+        if op.many is not None:
+            return range(len(self.edges))
+        return [k for k, constant in enumerate(op._constant) if not constant]
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""
         saved = self.saved
         if saved is None:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they "
-                "have already been freed). Saved intermediate values of the graph are freed when you call "
-                ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                "graph a second time or if you need to access saved tensors after calling backward."
-            )
+            raise RuntimeError(FREED)
         plan = self.plan
         if plan.any_number and self.outputs == 1:
             g = (g,)  # an op of any number of outputs gets a tuple also for one
@@ -137,21 +147,15 @@ class OpNode(Node):
     def _unpack(self, source: tuple[int, Any], item: Any, create_graph: bool) -> Any:
         """Return a saved tensor, having checked that nobody wrote to its memory since."""
         kind, position = source
+        if kind == PACKED:
+            return self._unpack_by_hook(position, item, create_graph)
         if kind == INPUT:
             tensor, version = item
             if tensor._cell[0] != version:
                 raise modified(
                     self, tensor._array, self._producer(position), tensor._cell[0], version
                 )
-            if create_graph:
-                edge = self.edges[self.op.inputs.index(position)]
-                # The input as it was when recorded: by now it may be detached, or the result of something later.
-                if tensor._edge is not edge and (edge is None or edge[0].number > 0):
-                    again: Tensor = wrap(tensor._array)
-                    again._cell = tensor._cell
-                    again._edge, again._requires_grad = edge, edge is not None
-                    return again
-            return tensor
+            return self._as_recorded(tensor, position) if create_graph else tensor
         array, cell, version = item
         if cell is not None and cell[0] != version:
             raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
@@ -166,11 +170,246 @@ class OpNode(Node):
             tensor._edge, tensor._requires_grad = (self, position), True
         return tensor
 
+    def _as_recorded(self, tensor: Tensor, position: Any) -> Tensor:
+        """Return an input as it was when recorded: by now it may be detached, or the result of something later."""
+        edge = self.edges[self.op.inputs.index(position)]
+        if tensor._edge is edge or not (edge is None or edge[0].number > 0):
+            return tensor
+        again: Tensor = wrap(tensor._array)
+        again._cell = tensor._cell
+        again._edge, again._requires_grad = edge, edge is not None
+        return again
+
+    def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of the saved tensors instead of these; backward gets them from `unpack`."""
+        plan = self.plan
+        if not plan.holds_tensors or plan.packed is plan:
+            return
+        items = list(self.saved)
+        for k, (kind, _) in enumerate(plan.sources):
+            if kind in _TENSORS:
+                items[k] = (packed(self._alone(k), pack), unpack)
+        self.plan, self.saved = plan.of_packed(), items
+
+    def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of one saved tensor instead of it."""
+        items, before = list(self.saved), self.plan
+        items[k] = (packed(self._alone(k), pack), unpack)
+        plan = Plan(before.joint, before.many, before.any_number)
+        plan.rules, plan.holds_tensors = before.rules, True
+        plan.sources = list(before.sources)
+        plan.sources[k] = (PACKED, before.sources[k])
+        self.plan, self.saved = plan, items
+
+    def _alone(self, k: int) -> Tensor:
+        """Return a saved tensor for a hook: without its edge, which would make a cycle."""
+        kind, item = self.plan.sources[k][0], self.saved[k]
+        tensor: Tensor = item[0]
+        if kind != INPUT:
+            tensor = wrap(tensor)
+            tensor._cell = item[1] or tensor._cell
+            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind == "f"
+        return tensor
+
+    def _unpack_by_hook(
+        self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
+    ) -> Tensor | None:
+        kind, position = source
+        if kind == RESIDUAL and create_graph:
+            return None
+        tensor = unpacked(*item)
+        if not create_graph:
+            return tensor
+        edge = self.edges[self.op.inputs.index(position)] if kind == INPUT else (self, position)
+        return attached(tensor, edge)
+
+    # What was saved, under PyTorch's names: `_saved_self`, `_raw_saved_self` …
+
+    def _saved_sources(self) -> dict[str, tuple[tuple[int, Any], int | None]]:
+        """Return by PyTorch's name what formulas of the op need, and its index among what was saved, if it was."""
+        op, plan = self.op, self.plan
+        sources = [source[1] if source[0] == PACKED else source for source in plan.sources]
+        if (PLAIN, None) in sources:  # a view op's
+            sources = [(SHAPE, 0), *[(PLAIN, i) for i in range(1, len(sources))]]
+        found: dict[str, tuple[tuple[int, Any], int | None]] = {}
+        for want in [each for wants in op.wants.values() for each in wants]:
+            source = op._source(want, dict.fromkeys(op.inputs, True))
+            if source not in sources and (PLAIN, source[1]) in sources:
+                source = (PLAIN, source[1])  # a number was given
+            name = saved_name(op, source)
+            if name is not None:
+                found[name] = source, sources.index(source) if source in sources else None
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        start, is_saved, wanted = name.partition("_saved_")
+        found = self._saved_sources().get(wanted) if is_saved and start in ("", "_raw") else None
+        if found is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        (kind, position), k = found
+        if start:
+            return SavedTensor(self, k)
+        if k is None:
+            return None
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        item = self.saved[k]
+        if kind in _TENSORS:
+            tensor = self._unpack(self.plan.sources[k], item, True)
+            return tensor.detach() if wanted == "indices" else tensor
+        if wanted == "other" and position in self.op.inputs:
+            return wrap(np.asarray(item))
+        if wanted == "dim" and isinstance(item, int) and _stem(self.op) in _OVER_SEVERAL:
+            item = (item,)
+        return _as_shown(item)
+
+    def __dir__(self) -> Any:
+        names = [
+            f"{start}_saved_{name}"
+            for name, ((kind, _), _) in self._saved_sources().items()
+            for start in (("", "_raw") if kind in _TENSORS else ("",))
+        ]
+        return sorted({*super().__dir__(), *names})
+
     def _producer(self, position: Any) -> str:
         edge = self.edges[self.op.inputs.index(position)]
         if edge is None:
             return "a tensor that does not require grad"
         return f"output {edge[1]} of {edge[0].name()}"
+
+
+def saved_name(op: Op, source: tuple[int, Any]) -> str | None:
+    """Return PyTorch's name of something saved; None for what is ours alone."""
+    kind, position = source
+    if kind == OUTPUT:
+        return "result" if position == 0 else "indices"
+    if kind not in (INPUT, PLAIN, SHAPE):
+        return None
+    argument = op.arguments[position]
+    node = _stem(op)
+    if argument == "x":
+        argument = "input" if node.startswith("Native") else "self"
+    elif argument == "y":
+        argument = next((name for name, nodes in _SECOND.items() if node in nodes), "other")
+    return f"{argument}_sym_sizes" if kind == SHAPE else argument
+
+
+def _stem(op: Op) -> str:
+    """Return the name of an op's nodes without "Backward0"."""
+    return op.node_class.__name__.partition("Backward")[0]
+
+
+# Reductions over several dimensions.
+_OVER_SEVERAL = (
+    "Amax", "Amin", "LinalgVectorNorm", "Logsumexp", "Mean", "Nansum", "Std", "Sum", "Var",
+)  # fmt: skip
+# What PyTorch calls the second input where it is not `other`, by the nodes' names.
+_SECOND = {
+    "exponent": ("Pow",),
+    "mat2": ("Mm", "Bmm"),
+    "vec": ("Mv",),
+    "tensor": ("Dot",),
+    "target": (
+        "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "MseLoss", "SmoothL1Loss",
+    ),
+}  # fmt: skip
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _as_shown(value: Any) -> Any:
+    """Return an argument as PyTorch's nodes show it: integers without sign, sequences as tuples."""
+    if isinstance(value, (tuple, list)):
+        return tuple([_as_shown(each) for each in value])
+    if isinstance(value, int) and value < 0:
+        return value + 2**64
+    return _REDUCTIONS.get(value, value) if isinstance(value, str) else value
+
+
+class SavedTensor:
+    """One tensor that a node keeps, such as `grad_fn._raw_saved_self`: hooks can be put on it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x.pow(2)
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.double(), lambda t: t.float())
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    def __init__(self, node: Any, index: int | None) -> None:
+        self._node, self._index = node, index
+
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any]
+    ) -> None:
+        """Keep what `pack_hook` makes of the tensor; `unpack_hook` gives the tensor back when it is needed.
+
+        Raises:
+            TypeError: a hook is not callable.
+            RuntimeError: nothing is kept here, or no longer; there are hooks already.
+        """
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
+        node, k = self._node, self._index
+        if k is not None and node.saved is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
+                "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
+                "to backward through the graph a second time or if you need to access saved variables after calling "
+                "backward."
+            )
+        if k is None or node.saved[k] is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
+        if callable(node.saved[k][1]):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
+            )
+        node.pack_one(k, pack_hook, unpack_hook)
+
+
+def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
+    """Return what a pack hook makes of a tensor."""
+    cell = tensor._cell
+    version = 0 if cell is None else cell[0]
+    with no_grad():
+        value = pack(tensor)
+    if cell is not None and cell[0] != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
+        )
+    return value
+
+
+def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
+    """Return the tensor that an unpack hook makes of a packed value."""
+    with no_grad():
+        tensor = unpack(value)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+            f"{type(tensor).__name__}"
+        )
+    return tensor
+
+
+def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
+    """Return what an unpack hook gave as the tensor that was saved: in its place of the graph, `edge`."""
+    if edge is None or tensor._edge is edge or getattr(edge[0], "variable", None) is tensor:
+        return tensor
+    again: Tensor = wrap(tensor._array)
+    again._cell, again._requires_grad = tensor._cell, True
+    if edge[0].number > 0:
+        again._edge = edge
+    else:
+        again._accumulator = weakref.ref(edge[0])  # it stands for the leaf
+    return again
 
 
 def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:
@@ -199,6 +438,9 @@ class Op:
     """
 
     caller: Any  # the public function
+    # What forward mode need not work out from the formulas:
+    elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
+    linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
 
     def __init__(
         self,
@@ -472,12 +714,7 @@ class Op:
         if kind == INPUT:
             tensor = values[position]
             if tensor._cell is None:
-                raise RuntimeError(
-                    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-                    "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-                    "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-                    "`torch.inference_mode()`."
-                )
+                raise RuntimeError(INFERENCE_NOT_SAVED)
             return (tensor, tensor._cell[0])
         if kind == OUTPUT:
             # A later output is new memory that only its own tensor shares: its version is not watched here.
@@ -512,6 +749,8 @@ class Op:
                         tuple([plan.save(self._source(name, is_tensor)) for name in names]),
                     )
                 )
+        # A number given for a tensor counts as one: PyTorch makes it one.
+        plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
         return plan
 
     def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
@@ -667,6 +906,9 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
         plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
 
         def call(x: Any, *args: Any) -> Any:
+            state = local.state
+            if state.modes is not None:
+                return dispatch(made, call, (x, *args), {})
             try:
                 array = kernel(x._array, *args)
             except AttributeError:
@@ -681,7 +923,6 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
             if cell is None:  # an inference tensor: nothing is ever recorded
                 out._view = None
                 return out
-            state = local.state
             made_view = out._view = _new(View)
             parent = made_view.parent = x._view
             made_view.op, made_view.arguments, made_view.index = made, args, None
@@ -722,6 +963,7 @@ def pointwise(
     floating: bool = False,
     doc: str | None = None,
     node_name: str | None = None,
+    linear: bool = False,
     **formulas: Formula | None,
 ) -> Any:
     """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
@@ -732,6 +974,7 @@ def pointwise(
         floating: integers become the default floating type first.
         doc: the public docstring.
         node_name: PyTorch's name of the node, if it is not the public name in capitals.
+        linear: a product of matrices, say: linear in each argument, and called in the same way, but not pointwise.
         **formulas: per argument, in order, the formula of its gradient, or None.
     """
     arguments = tuple(formulas)
@@ -740,6 +983,7 @@ def pointwise(
         kernel, formulas, arguments=arguments, tails={count: (), -1: (_MISSING,) * count}, positional=count,
         name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
     )  # fmt: skip
+    made.linear, made.elementwise = linear, not linear
     caller = _public(made, _unary(made) if count == 1 else _binary(made))
     caller.__name__ = caller.__qualname__ = name
     caller.__doc__ = doc
@@ -767,6 +1011,9 @@ def _caller(made: Op) -> Callable[..., Any]:
     differentiable = bool(made.wants)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args, kwargs)
         tail = None if kwargs else tails.get(len(args))
         values = made.bind(args, kwargs) if tail is None else args + tail
         try:
@@ -793,7 +1040,6 @@ def _caller(made: Op) -> Callable[..., Any]:
             count = len(results) - hidden
             residuals = tuple(results[count:])
             tensors = [wrap(array) for array in results[:count]]
-        state = local.state
         if made.view:
             for k, each in enumerate(tensors):
                 View.attach(each, values[0], made, values, state, k if several else None)
@@ -822,6 +1068,9 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
     wrapped, overload = made.result, made.overload
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args, kwargs)
         tail = None if kwargs else tails.get(len(args))
         values = made.bind(args, kwargs) if tail is None else args + tail
         x = values[0]
@@ -841,7 +1090,6 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         out._array = array
         out._grad = out._view = out._hooks = out._accumulator = out._edge = None
         out._requires_grad = False
-        state = local.state
         out._cell = None if state.inference else [0]
         if state.grad and plan is not None:
             if x._view is not None:
@@ -906,6 +1154,9 @@ def _unary(made: Op) -> Callable[[Any], Any]:
     saves_out = plan is not None and any(kind == OUTPUT for kind, _ in plan.sources)
 
     def call(x: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x,), {})
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         array = x._array
@@ -920,7 +1171,6 @@ def _unary(made: Op) -> Callable[[Any], Any]:
         out: Tensor = _new(Tensor)
         out._array = array
         out._grad = out._view = out._hooks = out._accumulator = None
-        state = local.state
         if state.grad:
             out._cell = [0]
             if x._view is not None:
@@ -965,6 +1215,9 @@ def _binary(made: Op) -> Callable[..., Any]:
     plan_y = made._plan((False, True), (False, True))  # a number with y
 
     def call(x: Any, y: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x, y), {})
         x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
         y_is_tensor = type(y) is Tensor or isinstance(y, Tensor)
         if x_is_tensor:
@@ -989,7 +1242,6 @@ def _binary(made: Op) -> Callable[..., Any]:
         out: Tensor = _new(Tensor)
         out._array = array
         out._grad = out._view = out._hooks = out._accumulator = None
-        state = local.state
         if not state.grad:
             out._cell = None if state.inference else [0]
             out._edge = None

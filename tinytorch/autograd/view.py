@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tinytorch.autograd.mode import State
     from tinytorch.autograd.op import Op
 
-# How a view was made. Views of the last three kinds cannot be written to where that is to be recorded.
-USUAL, SEVERAL, WITHOUT_GRAD, INFERENCE = range(4)
+# How a view was made. Views of the other kinds cannot be written to where that is to be recorded.
+USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
 
 
 Steps = tuple[tuple["Op", tuple[Any, ...], "int | None"], ...]
@@ -192,9 +192,19 @@ def _not_writable(tensor: Tensor, view: View, what: str) -> str:
             f"A view was created in inference mode and {what} modified inplace in normal mode. Given that this use "
             "case is ambiguous and error-prone, it is forbidden. Make the view outside of inference mode."
         )
-    maker = view.op.node_class.__name__ if tensor._edge is None else tensor._edge[0].name()
+    if tensor._edge is None:
+        maker, number = view.op.node_class.__name__, view.index
+    else:
+        maker, number = tensor._edge[0].name(), tensor._edge[1]
+    if view.kind == CUSTOM:
+        return (
+            f"Output {number} of {maker} is a view and {what} modified inplace. This view was created inside a custom "
+            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
+            "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
+        )
     return (
-        f"Output {view.index} of {maker} is a view and {what} modified inplace. This view is the output of a "
+        f"Output {number} of {maker} is a view and {what} modified inplace. This view is the output of a "
         "function that returns multiple views. Such functions do not allow the output views to be modified inplace. "
         "You should replace the inplace operation by an out-of-place one."
     )

@@ -10,7 +10,7 @@ import numpy as np
 from tinytorch.kernels import special
 
 __all__ = [
-    "choose", "elu", "gelu", "hardswish", "keep", "leaky_relu", "log_sigmoid", "log_softmax",
+    "choose", "elu", "elu_grad", "gelu", "hardswish", "keep", "leaky_relu", "log_sigmoid", "log_softmax",
     "mish", "relu", "sigmoid", "silu", "softmax", "softplus", "widened",
 ]  # fmt: skip
 
@@ -63,7 +63,7 @@ def relu(x: Array) -> Array:
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
     low = x * slope
-    if 0 <= slope <= 1:
+    if 0 < slope <= 1:
         return np.maximum(x, low)
     return choose(x > 0, x, low)
 
@@ -74,6 +74,14 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     low = np.expm1(low)
     low *= alpha * scale
     return choose(x > 0, x * scale, low)
+
+
+def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """Return g times the derivative of `elu`."""
+    low = np.minimum(x, 0) * input_scale
+    low = np.exp(low)
+    low *= alpha * scale * input_scale
+    return choose(x <= 0, g * low, g * scale)
 
 
 def hardswish(x: Array) -> Array:
@@ -157,3 +165,22 @@ def log_softmax(x: Array, axis: int) -> Array:
     out = np.subtract(wide, np.maximum.reduce(wide, axis, keepdims=True))
     out -= np.log(np.add.reduce(np.exp(out), axis, keepdims=True))
     return out.astype(x.dtype, copy=False)
+
+
+def tanh_slope(g: Array, out: Array) -> Array:
+    """Return `g * (1 - out * out)`, the gradient through tanh."""
+    slope = np.multiply(out, out)
+    if slope.ndim == 0 or slope.shape != g.shape or slope.dtype != g.dtype:
+        return g * (1 - slope)
+    np.subtract(1, slope, out=slope)
+    return np.multiply(slope, g, out=slope)
+
+
+def minus_twice(a: Array, b: Array, c: Array) -> Array:
+    """Return `-2 * a * b * c`."""
+    out = np.multiply(a, b)
+    if out.ndim == 0 or out.shape != c.shape or out.dtype != c.dtype:
+        return out * c * -2
+    out *= c
+    out *= -2
+    return out

@@ -104,6 +104,7 @@ def format_tensor(
     requires_grad: bool = False,
     grad_fn: str | None = None,
     device: str | None = None,
+    tangent: str | None = None,
 ) -> str:
     """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
 
@@ -114,6 +115,7 @@ def format_tensor(
         requires_grad: whether to say so, where no `grad_fn` does.
         grad_fn: the name of the node that made the tensor, such as "AddBackward0".
         device: the device when it is not the default one, such as "cuda:0".
+        tangent: the text of a dual tensor's tangent.
 
     Example:
         >>> import numpy as np
@@ -139,6 +141,8 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _join_suffixes(prefix + text, suffixes, indent=len(prefix)) + ")"
 
 

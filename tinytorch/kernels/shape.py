@@ -367,3 +367,14 @@ def _places(of: Geometry, x: Array) -> Array:
             [-1 if d == i else 1 for d in range(len(shape))]
         )
     return places
+
+
+def is_dense(array: Any) -> bool:
+    """Return whether the elements fill a block of memory, in whatever order of axes."""
+    expected = array.itemsize
+    for stride, length in sorted(zip(array.strides, array.shape, strict=True)):
+        if length != 1:
+            if stride != expected:
+                return False
+            expected *= length
+    return True

@@ -37,12 +37,14 @@ __all__ = [
 
 # Activations --------------------------------------------------------------------------------------
 
+_celu_in_place = in_place(nn.celu)
 _elu_in_place = in_place(nn.elu)
 _hardsigmoid_in_place = in_place(nn.hardsigmoid)
 _hardswish_in_place = in_place(nn.hardswish)
 _hardtanh_in_place = in_place(nn.hardtanh)
 _leaky_relu_in_place = in_place(nn.leaky_relu)
 _mish_in_place = in_place(nn.mish)
+_rrelu_in_place = in_place(nn.rrelu)
 _silu_in_place = in_place(nn.silu)
 _threshold_in_place = in_place(nn.threshold)
 
@@ -179,17 +181,15 @@ def rrelu(
     Source:
         Xu et al., "Empirical Evaluation of Rectified Activations in Convolutional Network", 2015.
     """
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
     nn._check_floating("leaky_relu_cpu", input._array)
     slopes = np.ones_like(input._array)
-    falling = input._array <= 0
-    drawn = wrap(np.empty_like(slopes, dtype=np.float64, shape=np.count_nonzero(falling))).uniform_(
-        lower, upper
-    )
-    slopes[falling] = drawn._array
-    factor = wrap(slopes)
-    return input.mul_(factor) if inplace else input * factor
+    if training:
+        falling = input._array <= 0
+        drawn = np.empty_like(slopes, dtype=np.float64, shape=np.count_nonzero(falling))
+        slopes[falling] = wrap(drawn).uniform_(lower, upper)._array
+    else:
+        slopes[~(input._array > 0)] = (lower + upper) / 2
+    return _either(inplace, _rrelu_in_place, nn.rrelu)(input, slopes)
 
 
 def rrelu_(
@@ -254,7 +254,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _either(inplace, _elu_in_place, nn.elu)(input, alpha, 1.0, 1.0 / alpha)
+    return _either(inplace, _celu_in_place, nn.celu)(input, alpha)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -316,9 +316,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     length = input.shape[axis]
     if length % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {length}")
-    return (
-        input.narrow(axis, 0, length // 2) * input.narrow(axis, length // 2, length // 2).sigmoid()
-    )
+    out: Tensor = nn.glu(input, axis)
+    return out
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -1410,8 +1409,9 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    # The bound counts for the value only: gradients pass, as in PyTorch.
-    variance = variance + (variance.clamp(min=eps) - variance).detach()
+    variance = variance.clone()
+    with no_grad():  # The bound counts for the value only: gradients pass, as in PyTorch.
+        variance.clamp_(min=eps)
     losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
@@ -1469,7 +1469,7 @@ def cosine_embedding_loss(
     squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
     cosine = product / squares.sqrt()
     alike = (1 - cosine).masked_fill(target != 1, 0)
-    unlike = (cosine - margin).clamp(min=0).masked_fill(target != -1, 0)
+    unlike = (cosine - margin).clamp_min(0).masked_fill(target != -1, 0)
     return _reduced(alike + unlike, reduction)
 
 
@@ -1510,7 +1510,7 @@ def margin_ranking_loss(
             "input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
 def hinge_embedding_loss(
@@ -1541,7 +1541,7 @@ def hinge_embedding_loss(
         tensor([0.2500, 0.7500])
     """
     reduction = _reduction(size_average, reduce, reduction)
-    unlike = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
+    unlike = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
     alike = (input + wrap(np.zeros_like(unlike._array))).masked_fill(target == -1, 0)
     return _reduced(unlike + alike, reduction)
 
@@ -1642,7 +1642,7 @@ def multi_margin_loss(
         if not 0 <= label < classes:
             raise IndexError(f"Target {label} is out of bounds.")
     own = scores.gather(1, labels.unsqueeze(1))
-    losses = (margin - own + scores).clamp(min=0)
+    losses = (margin - own + scores).clamp_min(0)
     if p == 2:
         losses = losses * losses
     if weight is not None:
@@ -1751,7 +1751,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return _reduced((near - far + margin).clamp(min=0), reduction)
+    return _reduced((near - far + margin).clamp_min(0), reduction)
 
 
 # Distances and norms ------------------------------------------------------------------------------

@@ -99,6 +99,14 @@ def _fill(x: Any, value: Any) -> None:
     x[...] = _fitting(value, x)
 
 
+def _seen(*operands: Any) -> bool:
+    """Return whether a write goes through its op: it is recorded, or a mode looks on. Else it takes a short way."""
+    state = local.state
+    return state.modes is not None or (
+        state.grad and any(isinstance(each, Tensor) and each.requires_grad for each in operands)
+    )
+
+
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write the elements of `src`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
 
@@ -125,7 +133,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if not isinstance(src, Tensor):
         src = wrap(np.asarray(src))
     same_memory = src._cell is self._cell and src._cell is not None
-    if same_memory or (local.state.grad and (src.requires_grad or self.requires_grad)):
+    if same_memory or _seen(self, src):
         return _copy[1](self, src)
     check_write(self, False)
     self._array[...] = src._array
@@ -155,7 +163,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         return _fill[1][1](self, value)
-    if local.state.grad and self.requires_grad:
+    if _seen(self):
         return _fill[0][1](self, value)
     check_write(self, False, overlap=True)
     self._array[...] = _fitting(value, self._array)
@@ -165,7 +173,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
-    if local.state.grad and self.requires_grad:
+    if _seen(self):
         return _fill[2][1](self, 0)
     check_write(self, False, overlap=True)
     self._array[...] = 0
@@ -438,9 +446,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return  # names nothing
     try:
         step_op, steps, indices = _parsed(self, None if key is True else key)
-        recorded = local.state.grad and (
-            self.requires_grad or (isinstance(value, Tensor) and value.requires_grad)
-        )
+        recorded = _seen(self, value)
         if not recorded and self._cell is not None and 0 not in self._array.strides:
             _write_directly(
                 self, step_op, steps, indices, value

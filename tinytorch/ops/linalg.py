@@ -82,23 +82,24 @@ def _plain(a: Any, b: Any) -> Any:
     return _dot(a, b, "addmm_impl_cpu_")
 
 
-_mm_nt: Any = pointwise(
+_product = functools.partial(pointwise, linear=True)
+_mm_nt: Any = _product(
     "mm", lambda a, b: _plain(a, b.T), x=lambda g, y: _mm(g, y), y=lambda g, x: _mm_tn(g, x)
 )
-_mm_tn: Any = pointwise(
+_mm_tn: Any = _product(
     "mm", lambda a, b: _plain(a.T, b), x=lambda g, y: _mm_nt(y, g), y=lambda g, x: _mm(x, g)
 )
 # The same with the result laid out by columns: so the gradient of an operand that is laid out that
 # way itself (`weight.t()`) is in the order of the memory it belongs to.
-_mm_nt_columns: Any = pointwise(
+_mm_nt_columns: Any = _product(
     "mm", lambda a, b: _plain(b, a.T).T, x=lambda g, y: _mm(g, y), y=lambda g, x: _mm_tn(g, x)
 )
-_mm_tn_columns: Any = pointwise(
+_mm_tn_columns: Any = _product(
     "mm", lambda a, b: _plain(b.T, a).T, x=lambda g, y: _mm_nt(y, g), y=lambda g, x: _mm(x, g)
 )
 # By whether the operands are laid out by rows.
 _MM: dict[tuple[bool, bool], Any] = {
-    (x_rows, y_rows): pointwise(
+    (x_rows, y_rows): _product(
         "mm",
         _plain,
         x=(lambda g, y: _mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
@@ -109,36 +110,36 @@ _MM: dict[tuple[bool, bool], Any] = {
 }
 _mm: Any = _MM[True, True]
 
-_bmm: Any = pointwise("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
-_bmm_nt: Any = pointwise(
+_bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
+_bmm_nt: Any = _product(
     "bmm",
     lambda a, b: _matmul(a, b.swapaxes(-1, -2)),
     x=lambda g, y: _bmm(g, y),
     y=lambda g, x: _bmm_tn(g, x),
 )
-_bmm_tn: Any = pointwise(
+_bmm_tn: Any = _product(
     "bmm",
     lambda a, b: _matmul(a.swapaxes(-1, -2), b),
     x=lambda g, y: _bmm_nt(y, g),
     y=lambda g, x: _bmm(x, g),
 )
 
-_mv: Any = pointwise(
+_mv: Any = _product(
     "mv",
     lambda a, b: _dot(a, b, "addmv_impl_cpu"),
     x=lambda g, y: _outer(g, y),
     y=lambda g, x: _mv_t(x, g),
 )
-_mv_t: Any = pointwise(
+_mv_t: Any = _product(
     "mv",
     lambda a, b: _dot(a.T, b, "addmv_impl_cpu"),
     x=lambda g, y: _outer(y, g),
     y=lambda g, x: _mv(x, g),
 )
-_outer: Any = pointwise(
+_outer: Any = _product(
     "outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x)
 )
-_dot_product: Any = pointwise(
+_dot_product: Any = _product(
     "dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x
 )
 

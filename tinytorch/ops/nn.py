@@ -14,12 +14,14 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op
+from tinytorch.autograd.op import op, pointwise
 from tinytorch.kernels import activation, loss
+from tinytorch.ops.pointwise import _kept, zero_gradient
+from tinytorch.ops.shape import cat
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "constant_pad", "cross_entropy",
-    "elu", "embedding", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss",
+    "elu", "embedding", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss",
     "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss",
     "nll_loss", "prelu", "silu", "smooth_l1_loss", "softmax", "softplus", "softshrink", "threshold",
 ]  # fmt: skip
@@ -90,7 +92,8 @@ def _column_sums(x: Any) -> Any:
 
 
 @op(
-    name="Addmm",
+    name="Mm",
+    overload=("bias", "AddmmBackward0"),
     x=_linear_x,
     weight=_linear_weight,
     bias=_linear_bias,
@@ -253,9 +256,49 @@ def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 
 # Activations of straight lines --------------------------------------------------------------------
+# As in PyTorch, the gradient of such a function is an op of the input too, though its derivative by
+# that is 0: so that second derivatives are zeros, and no error.
 
 
-@op(x=lambda g, x, threshold: g.masked_fill(x <= threshold, 0))
+def _slope_op(name: str, kernel: Any) -> Any:
+    """Return the op of g and x that is the gradient of a function with a slope constant in pieces.
+
+    Args:
+        name: the function's.
+        kernel: from the arrays g and x, and the function's other arguments, its gradient.
+    """
+
+    def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any:
+        return kernel(g, x, *[each for each in (a, b) if each is not None])
+
+    gradient.__name__ = f"{name}_backward"
+    made = op(g=lambda gg, x, a, b: made(gg, x, a, b), x=lambda g: zero_gradient(g))(gradient)
+    return made
+
+
+def _outside(g: Any, x: Any, lambd: float) -> Any:
+    return activation.keep(g, np.logical_not((x >= -lambd) & (x <= lambd)))
+
+
+_threshold_grad = _slope_op(
+    "threshold", lambda g, x, threshold: activation.keep(g, np.logical_not(x <= threshold))
+)
+_leaky_relu_grad = _slope_op(
+    "leaky_relu", lambda g, x, slope: activation.choose(x > 0, g, g * slope)
+)
+_rrelu_grad = _slope_op("rrelu_with_noise", lambda g, x, slopes: g * slopes)
+_hardtanh_grad = _slope_op(
+    "hardtanh",
+    lambda g, x, low, high: activation.keep(g, np.logical_not((x <= low) | (x >= high))),
+)
+_hardsigmoid_grad = _slope_op(
+    "hardsigmoid", lambda g, x: activation.keep(g, (x > -3) & (x < 3)) / 6
+)
+_hardshrink_grad = _slope_op("hardshrink", _outside)
+_softshrink_grad = _slope_op("softshrink", _outside)
+
+
+@op(x=lambda g, x, threshold: _threshold_grad(g, x, threshold))
 def threshold(x: Any, threshold: float, value: float) -> Any:
     """Return `x` where it is greater than `threshold`, else `value`.
 
@@ -267,14 +310,20 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
     return activation.choose(x <= threshold, np.full_like(x, value), x)
 
 
-@op(name="LeakyRelu", x=lambda g, x, negative_slope: g.where(x > 0, g * negative_slope))
+@op(name="LeakyRelu", x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return `x` where it is positive, else `negative_slope * x`."""
     _check_floating("leaky_relu_cpu", x)
     return activation.leaky_relu(x, negative_slope)
 
 
-@op(x=lambda g, x, min_val, max_val: g.masked_fill((x <= min_val) | (x >= max_val), 0))
+@op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))
+def rrelu(x: Any, slopes: Any) -> Any:
+    """Return `x` times an array of slopes."""
+    return x * slopes
+
+
+@op(x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
@@ -282,7 +331,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
 
 
-@op(x=lambda g, x: g.masked_fill(~((x > -3) & (x < 3)), 0) / 6)
+@op(x=lambda g, x: _hardsigmoid_grad(g, x))
 def hardsigmoid(x: Any) -> Any:
     """Return `clip(x + 3, 0, 6) / 6`."""
     _check_floating("hardsigmoid_cpu", x)
@@ -301,7 +350,7 @@ def hardswish(x: Any) -> Any:
     return activation.hardswish(x)
 
 
-@op(x=lambda g, x, lambd: g.masked_fill((x >= -lambd) & (x <= lambd), 0))
+@op(x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
 
@@ -314,7 +363,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
 
 
-@op(x=lambda g, x, lambd: g.masked_fill((x >= -lambd) & (x <= lambd), 0))
+@op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` brought nearer to 0 by `lambd`, 0 where it is in [-lambd, lambd].
 
@@ -337,13 +386,40 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 
 @op(
+    joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
+    inputs=("x", "weight"),
     name="PreluKernel",
     broadcasts=True,
-    x=lambda g, x, weight: g.where(x > 0, g * weight),
-    weight=lambda g, x: (g * x).masked_fill(x > 0, 0),
 )
 def _prelu(x: Any, weight: Any) -> Any:
     return activation.choose(x > 0, x, x * weight)
+
+
+def _prelu_grad_g(gg: tuple[Any, Any], x: Tensor, weight: Tensor) -> Tensor:
+    of_x, of_weight = gg
+    below = None if of_x is None else of_x * weight
+    if of_weight is not None:
+        below = of_weight * x if below is None else below + of_weight * x
+    above = zero_gradient(of_weight) if of_x is None else of_x
+    return above.where(x >= 0, below)
+
+
+def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
+    return zero_gradient(g) if gg is None else _kept(g * gg, ~(x >= 0))
+
+
+@op(
+    name="PreluKernelBackward",
+    outputs=2,
+    g=_prelu_grad_g,
+    x=lambda gg, g, x: _prelu_below(g, gg[1], x),
+    weight=lambda gg, g, x: _prelu_below(g, gg[0], x),
+    broadcasts=True,
+)
+def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
+    """Return the gradients of both inputs of `_prelu`, the weight's before it is summed."""
+    above = x > 0
+    return activation.choose(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -383,23 +459,40 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     shape = [1] * input.ndim
     if input.ndim > 1:
         shape[1] = count
-    return _prelu(input, weight.reshape(shape))
+    out: Tensor = _prelu(input, weight if [*weight.shape] == shape else weight.reshape(shape))
+    return out
 
 
 # Smooth activations -------------------------------------------------------------------------------
 
 
-def _elu_x(g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    below = x.clamp(max=0)  # so that exp does not overflow where it is not wanted
-    slope = (below * input_scale).exp() * (alpha * scale * input_scale)
-    return g * slope.masked_fill(~(x <= 0), scale)
+def _elu_grad_x(
+    gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float
+) -> Tensor:
+    return _elu_grad(gg * g * input_scale, x, alpha, scale, input_scale) * (x < 0)  # 0 at the kink
 
 
-@op(x=_elu_x)
-def elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    """Return `scale * x` where x is positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
+@op(
+    name="EluBackward",
+    g=lambda gg, x, alpha, scale, input_scale: _elu_grad(gg, x, alpha, scale, input_scale),
+    x=_elu_grad_x,
+)
+def _elu_grad(g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    return activation.elu_grad(g, x, alpha, scale, input_scale)
+
+
+@op(x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
+def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
+    """Return `scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`."""
     _check_floating("elu_cpu", x)
-    return activation.elu(x, alpha, scale, input_scale)
+    return activation.elu(x, alpha, scale, 1.0)
+
+
+@op(x=lambda g, x, alpha: _elu_grad(g, x, alpha, 1.0, 1.0 / alpha))
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """Return `x` where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
+    _check_floating("elu_cpu", x)
+    return activation.elu(x, alpha, 1.0, 1.0 / alpha)
 
 
 def _silu_x(g: Tensor, x: Tensor) -> Tensor:
@@ -463,6 +556,23 @@ def gelu(x: Any, *, approximate: str = "none") -> Any:
     return activation.gelu(x, approximate)
 
 
+def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
+    a, b = x.chunk(2, dim)
+    if gate is None:
+        gate = b.sigmoid()
+    of_a = g * gate
+    out: Tensor = cat([of_a, of_a * (1 - gate) * a], dim)
+    return out
+
+
+@op(x=_glu_x, residuals=("gate",))
+def glu(x: Any, dim: int) -> Any:
+    """Return `a * sigmoid(b)` of the halves a and b of `x` along `dim`."""
+    a, b = np.split(x, 2, dim)
+    gate = activation.sigmoid(b)
+    return a * gate, gate
+
+
 @op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed so that nothing overflows.
@@ -476,12 +586,23 @@ def logsigmoid(x: Any) -> Any:
     return activation.log_sigmoid(x)
 
 
-def _softplus_x(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = x * beta
-    return g * scaled.sigmoid().masked_fill(scaled > threshold, 1)
+    s = scaled.sigmoid()
+    return gg * g * (s * (1 - s)) * (scaled < threshold) * beta  # 0 at the threshold
 
 
-@op(x=_softplus_x)
+@op(
+    name="SoftplusBackward",
+    g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold),
+    x=_softplus_grad_x,
+)
+def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
+    scaled = x * beta
+    return activation.choose(scaled > threshold, g, g * activation.sigmoid(scaled))
+
+
+@op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
 
@@ -538,15 +659,29 @@ smooth_l1_loss = _of_difference(
     "SmoothL1Loss",
     "smooth_l1_cpu",
     lambda d, beta: _huber(d, beta) / beta,
-    lambda d, beta: (d / beta).clamp(-1, 1),
+    lambda d, beta: hardtanh(d, -beta, beta) / beta,
 )
 huber_loss = _of_difference(
-    "HuberLoss", "huber_cpu", _huber, lambda d, delta: d.clamp(-delta, delta)
+    "HuberLoss", "huber_cpu", _huber, lambda d, delta: hardtanh(d, -delta, delta)
+)
+
+
+def _bce_slope_x(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2)
+
+
+#: The derivative of the binary cross entropy. Near 0 and 1, its own is another than that of its kernel: PyTorch's.
+_bce_slope = pointwise(
+    "bce_slope",
+    lambda x, y: (x - y) / np.maximum((1 - x) * x, 1e-12),
+    x=_bce_slope_x,
+    y=lambda g, x: -g / ((1 - x) * x).clamp(min=1e-12),
+    node_name="BinaryCrossEntropyBackward",
 )
 
 
 def _bce_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, reduction: str) -> Tensor:
-    grad = _share(g, reduction, x._array.size) * (x - y) / ((1 - x) * x).clamp(min=1e-12)
+    grad = _share(g, reduction, x._array.size) * _bce_slope(x, y)
     return grad if weight is None else grad * weight
 
 
@@ -613,8 +748,8 @@ def binary_cross_entropy_with_logits(
 
 
 @op(
-    x=lambda g, x_shape, target, weight, ignore_index, reduction: _nll_loss_grad(
-        g, x_shape, target, weight, ignore_index, reduction
+    x=lambda g, x, target, weight, ignore_index, reduction: _nll_loss_grad(
+        g, x, target, weight, ignore_index, reduction
     ),
     target=None,
     weight=None,
@@ -630,13 +765,14 @@ def nll_loss(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str
     g=lambda g, target, weight, ignore_index, reduction: nll_loss(
         g, target, weight, ignore_index, reduction
     ),
+    x=lambda gg: zero_gradient(gg),
     target=None,
     weight=None,
 )
 def _nll_loss_grad(
-    g: Any, shape: tuple[int, ...], target: Any, weight: Any, ignore_index: int, reduction: str
+    g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str
 ) -> Any:
-    return loss.nll_grad(g, shape, target, weight, ignore_index, reduction)
+    return loss.nll_grad(g, x.shape, target, weight, ignore_index, reduction)
 
 
 def _cross_entropy_x(

@@ -15,6 +15,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import as_array, op, pointwise
 from tinytorch.kernels import activation, special
+from tinytorch.ops.shape import _renamed
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "allclose", "arccos", "arccosh", "arcsin",
@@ -34,6 +35,26 @@ __all__ = [
 def zero_gradient(g: Tensor) -> Tensor:
     """Return the gradient of a function that is constant almost everywhere."""
     return wrap(np.zeros_like(g._array))
+
+
+@op(name="Where", x=lambda g, mask: _kept(g, mask), mask=None)
+def _kept(x: Any, mask: Any) -> Any:
+    """Return `x` where the mask, of the same shape, is true, else 0, also for infinities and NaN."""
+    return activation.keep(x, mask)
+
+
+def _alike(*operands: Any) -> list[Any]:
+    """Return operands with the tensors among them in the dtype that PyTorch's promotion gives all of them."""
+    kind = dtypes.result_dtype(
+        *[
+            (each.dtype, 2 if each.ndim else 1)
+            if isinstance(each, Tensor)
+            else (dtypes.of_number(each), 0)
+            for each in operands
+            if each is not None
+        ]
+    )
+    return [each.to(kind) if isinstance(each, Tensor) else each for each in operands]
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -69,7 +90,13 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
         tensor([21., 42.])
     """
-    return plus(input, _scaled(input, other, alpha))
+    if isinstance(alpha, int) and alpha == 1:
+        return plus(input, other)
+    if alpha == 1 or not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        return plus(input, _scaled(input, other, alpha))
+    _check_factor(input, other, alpha)
+    out: Tensor = _plus_scaled(*_alike(input, other), alpha)
+    return out
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -80,20 +107,68 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         >>> torch.sub(torch.tensor([1.0, 2.0]), 1)
         tensor([0., 1.])
     """
-    return minus(input, _scaled(input, other, alpha))
+    if isinstance(alpha, int) and alpha == 1:
+        return minus(input, other)
+    if alpha == 1 or not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        return minus(input, _scaled(input, other, alpha))
+    _check_factor(input, other, alpha)
+    out: Tensor = _minus_scaled(*_alike(input, other), alpha)
+    return out
 
 
 subtract = sub
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Return `other - alpha * input`."""
-    return sub(other, input, alpha=alpha)
+    """Return `other - alpha * input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rsub(torch.tensor([1.0, 2.0]), 10)
+        tensor([9., 8.])
+    """
+    if type(other) in _NUMBERS and input.dtype.is_floating_point:
+        out: Tensor = _number_less(input, other, alpha)
+        return out
+    if not isinstance(other, Tensor):
+        return minus(other, _scaled(other, input, alpha))
+    _check_factor(input, other, alpha)
+    out = _from_scaled(*_alike(input, other), alpha)
+    return out
+
+
+_NUMBERS = frozenset((builtins.int, builtins.float, builtins.bool))
+
+
+@op(name="Add", broadcasts=True, x=lambda g: g, y=lambda g, alpha: g * alpha)
+def _plus_scaled(x: Any, y: Any, alpha: Any) -> Any:
+    return x + y * alpha
+
+
+@op(name="Sub", broadcasts=True, x=lambda g: g, y=lambda g, alpha: -g * alpha)
+def _minus_scaled(x: Any, y: Any, alpha: Any) -> Any:
+    return x - y * alpha
+
+
+@op(name="Rsub", broadcasts=True, x=lambda g, alpha: -g * alpha, y=lambda g: g)
+def _from_scaled(x: Any, y: Any, alpha: Any) -> Any:
+    return y - x * alpha
+
+
+@op(x=lambda g, alpha: -g if alpha == 1 else -g * alpha)
+def _number_less(x: Any, y: Any, alpha: Any) -> Any:
+    return np.subtract(y, x if alpha == 1 else x * alpha)
+
+
+_renamed(_number_less, "RsubBackward1")
 
 
 def _scaled(input: Any, other: Any, alpha: Any) -> Any:
-    if isinstance(alpha, int) and alpha == 1:
-        return other
+    _check_factor(input, other, alpha)
+    return other if alpha == 1 else other * alpha
+
+
+def _check_factor(input: Any, other: Any, alpha: Any) -> None:
     if isinstance(alpha, float) and all(
         not (each.dtype.is_floating_point if isinstance(each, Tensor) else isinstance(each, float))
         for each in (input, other)
@@ -101,7 +176,6 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
         )
-    return other * alpha
 
 
 def _floor_divided(a: Any, b: Any) -> Any:
@@ -139,15 +213,20 @@ def _no_derivative(g: Tensor) -> Any:
     raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-floor_divide = pointwise(
-    "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
-    doc="Return `floor(x / y)`, elementwise.",
+floor_divide = _renamed(
+    pointwise(
+        "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
+        doc="Return `floor(x / y)`, elementwise.",
+    ),
+    "NotImplemented",
 )  # fmt: skip
-_div_trunc = pointwise(
-    "div", _trunc_divided, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
-)
-_div_floor = pointwise(
-    "div", _floor_divided, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
+floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+_div_trunc, _div_floor = (
+    _renamed(
+        pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
+        "DivBackward2",
+    )
+    for kernel in (_trunc_divided, _floor_divided)
 )
 remainder = pointwise(
     "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
@@ -201,6 +280,10 @@ def _power(a: Any, b: Any) -> Any:
                 return np.reciprocal(np.square(a))
             if b == -0.5:
                 return np.reciprocal(np.sqrt(a))
+            if b == 1:
+                return a.copy()
+            if b == 0:
+                return np.ones_like(a)
         elif b < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
     elif (
@@ -216,23 +299,19 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
-    if not isinstance(y, Tensor):
-        return (
-            zero_gradient(g)
-            if y == 0
-            else g * y
-            if y == 1
-            else g * (y * x)
-            if y == 2
-            else g * (y * pow(x, y - 1))
-        )
-    return g * (y * pow(x, y - 1)).masked_fill(y == 0, 0)
+    if isinstance(y, Tensor):
+        return (g * (y * pow(x, y - 1))).masked_fill(y == 0, 0)
+    if y == 0:
+        return zero_gradient(g)
+    return g * (y * (x if y == 2 else pow(x, y - 1)))
 
 
 def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
-    if not isinstance(x, Tensor):
-        return g * (out * math.log(x)) if x != 0 else (g * (out * -math.inf)).masked_fill(y >= 0, 0)
-    return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
+    if isinstance(x, Tensor):
+        return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
+    if x == 0:
+        return g * (out * -math.inf).masked_fill(y >= 0, 0)
+    return g * (out * (math.nan if x < 0 else math.log(x)))
 
 
 pow = pointwise(
@@ -310,22 +389,29 @@ log10 = pointwise(
     doc="Return the logarithm to base 10.",
 )
 log1p = pointwise(
-    "log1p", np.log1p, floating=True, x=lambda g, x: g / (x + 1), doc="Return `log(1 + x)`."
+    "log1p",
+    np.log1p,
+    floating=True,
+    x=lambda g, x: g / (x + 1),
+    node_name="Log1P",
+    doc="Return `log(1 + x)`.",
 )
 logaddexp = pointwise(
     "logaddexp", np.logaddexp, floating=True,
-    x=lambda g, x, out: g * exp(x - out), y=lambda g, y, out: g * exp(y - out),
+    x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)),
     doc="Return `log(exp(x) + exp(y))`, computed without overflow.",
 )  # fmt: skip
 
 
 def _xlogy(a: Any, b: Any) -> Any:
+    if isinstance(b, (builtins.int, builtins.float)):
+        b = np.full_like(a, b)
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
 
 
 xlogy = pointwise(
     "xlogy", _xlogy, floating=True,
-    x=lambda g, x, y: g * log(y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
+    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
     doc="Return `x * log(y)`, which is 0 where x is 0.",
 )  # fmt: skip
 erf = pointwise(
@@ -398,9 +484,17 @@ atanh = arctanh = pointwise(
     x=lambda g, x: g / (1 - x * x),
     doc="Return the inverse of tanh.",
 )
+
+
+def _over_square(x: Tensor, y: Tensor) -> Tensor:
+    """Return `1 / (x * x + y * y)`, but 0 at the origin."""
+    square = x * x + y * y
+    return reciprocal(square).masked_fill(square == 0, 0)
+
+
 atan2 = arctan2 = pointwise(
     "atan2", np.arctan2, floating=True,
-    x=lambda g, x, y: g * (y / (x * x + y * y)), y=lambda g, x, y: g * (-x / (x * x + y * y)),
+    x=lambda g, x, y: g * y * _over_square(x, y), y=lambda g, x, y: g * -x * _over_square(x, y),
     doc="Return the angle of the point (y, x): the inverse tangent of `x / y` in its quadrant.",
 )  # fmt: skip
 hypot = pointwise(
@@ -410,6 +504,7 @@ hypot = pointwise(
 deg2rad = pointwise(
     "deg2rad",
     np.deg2rad,
+    node_name="Deg2Rad",
     floating=True,
     x=lambda g: g * (math.pi / 180),
     doc="Return degrees in radians.",
@@ -417,6 +512,7 @@ deg2rad = pointwise(
 rad2deg = pointwise(
     "rad2deg",
     np.rad2deg,
+    node_name="Rad2Deg",
     floating=True,
     x=lambda g: g * (180 / math.pi),
     doc="Return radians in degrees.",
@@ -429,8 +525,13 @@ def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     return g * slope.masked_fill(x == 0, 0)
 
 
+def _sinc(a: Any) -> Any:
+    t = a * math.pi
+    return np.where(t == 0, 1, np.sin(t) / t)
+
+
 sinc = pointwise(
-    "sinc", np.sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0."
+    "sinc", _sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0."
 )
 
 # Activations that are ops of Tensor too -----------------------------------------------------------
@@ -446,9 +547,22 @@ def _sigmoid(a: Any) -> Any:
 # The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
 
 _tanh_grad = pointwise(
-    "tanh_backward", lambda g, out: g * (1 - out * out),
-    g=lambda gg, out: gg * (1 - out * out), out=lambda gg, g, out: gg * (-2 * g * out), node_name="TanhBackward",
+    "tanh_backward", activation.tanh_slope,
+    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg, g, out), node_name="TanhBackward",
 )  # fmt: skip
+
+
+@op(
+    broadcasts=True,
+    a=lambda g, b, c: _minus_twice(g, b, c),
+    b=lambda g, a, c: _minus_twice(g, a, c),
+    c=lambda g, a, b: _minus_twice(g, a, b),
+)
+def _minus_twice(a: Any, b: Any, c: Any) -> Any:
+    """Return `-2 * a * b * c`, the gradient of `a * b * (1 - c * c)` by `c` but for `b`: its own derivatives."""
+    return activation.minus_twice(a, b, c)
+
+
 _sigmoid_grad = pointwise(
     "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
@@ -481,12 +595,20 @@ relu = pointwise(
 
 # Absolute value, sign, rounding -------------------------------------------------------------------
 
+
+def _sign(a: Any) -> Any:
+    if a.dtype.kind not in "fV":
+        return np.sign(a)
+    # Comparing is faster than `np.sign`, and gives 0 for NaN, as PyTorch does.
+    return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
+
+
 sign = pointwise(
-    "sign", np.sign, x=lambda g: zero_gradient(g), doc="Return -1, 0 or 1: the sign of x."
+    "sign", _sign, x=lambda g: zero_gradient(g), doc="Return -1, 0 or 1: the sign of x."
 )
-sgn = sign
+sgn = pointwise("sgn", _sign, x=lambda g: zero_gradient(g), doc="Return the sign of x, as `sign`.")
 abs = absolute = pointwise(
-    "abs", np.abs, x=lambda g, x: g * sign(x), doc="Return the absolute value."
+    "abs", np.abs, x=lambda g, x: g * sgn(x), doc="Return the absolute value."
 )
 floor = pointwise(
     "floor",
@@ -506,19 +628,37 @@ trunc = fix = pointwise(
 frac = pointwise(
     "frac", lambda a: a - np.trunc(a), x=lambda g: g, doc="Return the fraction of x, with its sign."
 )
-positive = pointwise("positive", np.positive, x=lambda g: g, doc="Return x.")
+
+
+def positive(input: Tensor) -> Tensor:
+    """Return `input` itself.
+
+    Raises:
+        RuntimeError: `input` holds booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, -2.0])
+        >>> torch.positive(x) is x
+        True
+    """
+    if input.dtype is dtypes.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
 signbit = pointwise(
     "signbit", np.signbit, x=None, doc="Return whether the sign bit is set (true for -0.0)."
 )
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
-    x=lambda g, x, out: (g * (out / x)).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
+    x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
     doc="Return the magnitude of `x` with the sign of `y`.",
 )  # fmt: skip
 
 
-@op(x=lambda g: zero_gradient(g))
-def round(x: Any, *, decimals: builtins.int = 0) -> Any:
+@op(x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
+def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
 
     Example:
@@ -526,35 +666,35 @@ def round(x: Any, *, decimals: builtins.int = 0) -> Any:
         >>> torch.round(torch.tensor([0.5, 1.5, 2.345]), decimals=0)
         tensor([0., 2., 2.])
     """
-    return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals)
+    return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals or 0)
 
 
 # Bounds -------------------------------------------------------------------------------------------
 
 
-def _share(x: Tensor, y: Tensor) -> Any:
-    """Return the share of x in the gradient of max(x, y): 1 where it is larger, half of it where they tie."""
-    return (x > y) + 0.5 * (x == y)
+@op(name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
+def _of_larger(g: Any, x: Any, y: Any) -> Any:
+    """Return the part of `g` that is x's in max(x, y): nothing where it is smaller, half where they tie."""
+    part, ties = activation.keep(g, np.logical_not(x < y)), np.equal(x, y)
+    return np.where(ties, part / 2, part) if ties.any() else part
 
 
 maximum = pointwise(
-    "maximum", np.maximum,
-    x=lambda g, x, y: g * _share(x, y).to(g.dtype), y=lambda g, x, y: g * _share(y, x).to(g.dtype),
+    "maximum", np.maximum, x=lambda g, x, y: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x),
     doc="Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.",
 )  # fmt: skip
 minimum = pointwise(
-    "minimum", np.minimum,
-    x=lambda g, x, y: g * _share(y, x).to(g.dtype), y=lambda g, x, y: g * _share(x, y).to(g.dtype),
+    "minimum", np.minimum, x=lambda g, x, y: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
     doc="Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.",
 )  # fmt: skip
 fmax = pointwise(
     "fmax", np.fmax,
-    x=lambda g, x, y: g * ((x >= y) | isnan(y)), y=lambda g, x, y: g * ~((x >= y) | isnan(y)),
+    x=lambda g, x, y: _kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: _kept(g, ~((x >= y) | isnan(y))),
     doc="Return the larger of `x` and `y`, or the one that is not NaN.",
 )  # fmt: skip
 fmin = pointwise(
     "fmin", np.fmin,
-    x=lambda g, x, y: g * ((x <= y) | isnan(y)), y=lambda g, x, y: g * ~((x <= y) | isnan(y)),
+    x=lambda g, x, y: _kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: _kept(g, ~((x <= y) | isnan(y))),
     doc="Return the smaller of `x` and `y`, or the one that is not NaN.",
 )  # fmt: skip
 
@@ -565,19 +705,33 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
     return x if max is None else np.minimum(x, max)
 
 
-@op(name="Clamp", x=lambda g, x, min, max: g * _inside(x, min, max))
+@op(name="Clamp", x=lambda g, x, min, max: _kept(g, _inside(x, min, max)))
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return _between(x, min, max)
 
 
-_clamp.op.node_class.__name__ = "ClampBackward1"  # PyTorch's number of the overload for numbers
+_renamed(_clamp, "ClampBackward1")
+
+
+@op(x=lambda g, x, min: _kept(g, x >= min))
+def _clamp_min(x: Any, min: Any) -> Any:
+    return np.maximum(x, min)
+
+
+@op(x=lambda g, x, max: _kept(g, x <= max))
+def _clamp_max(x: Any, max: Any) -> Any:
+    return np.minimum(x, max)
 
 
 @op(
     name="Clamp",
-    x=lambda g, x, min, max: g * _inside(x, min, max),
-    min=lambda g, x, min, max: g * ((x < min) if max is None else (x < min) & (min < max)),
-    max=lambda g, x, min, max: g * ((x > max) if min is None else (x > max) | (max < min)),
+    x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
+    min=lambda g, x, min, max: g.masked_fill(
+        ~((x < min) if max is None else (x < min) & (min < max)), 0
+    ),
+    max=lambda g, x, min, max: g.masked_fill(
+        ~((x > max) if min is None else (x > max) | (max < min)), 0
+    ),
     broadcasts=True,
 )
 def _clamp_to_tensors(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -603,48 +757,30 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
         tensor([-1.0000,  0.5000,  1.0000])
     """
-    if (
-        input.dtype.is_floating_point
-        and type(min) in _NUMBER_OR_NONE
-        and type(max) in _NUMBER_OR_NONE
-    ):
-        if min is None and max is None:
-            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-        return _clamp(input, min, max)
-    return _clamp_to_tensors(*_bounded(input, min, max))
-
-
-_NUMBER_OR_NONE = frozenset((builtins.int, builtins.float, type(None)))
-
-
-def _bounded(input: Tensor, min: Any, max: Any) -> tuple[Any, Any, Any]:
-    """Return input and bounds in the dtype that PyTorch's promotion gives them."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    operands = [(input.dtype, 2 if input.ndim else 1)]
-    for bound in (min, max):
-        if isinstance(bound, Tensor):
-            operands.append((bound.dtype, 2 if bound.ndim else 1))
-        elif bound is not None:
-            operands.append((dtypes.of_number(bound), 0))
-    kind = dtypes.result_dtype(*operands)
-    if kind is not input.dtype:
-        input = input.to(kind)
-    low, high = (bound.to(kind) if isinstance(bound, Tensor) else bound for bound in (min, max))
-    return input, low, high
+    if input.dtype.is_floating_point and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
+        out: Tensor = _clamp(input, min, max)
+        return out
+    return _clamp_to_tensors(*_alike(input, min, max))
 
 
+_NO_TENSOR = frozenset((builtins.int, builtins.float, type(None)))
 clip = clamp
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return `input` bounded below by `min`."""
-    return clamp(input, min=min)
+    return _clamp_min(input, min) if _takes_number(input, min) else clamp(input, min)
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return `input` bounded above by `max`."""
-    return clamp(input, max=max)
+    return _clamp_max(input, max) if _takes_number(input, max) else clamp(input, None, max)
+
+
+def _takes_number(input: Tensor, bound: Any) -> builtins.bool:
+    return input.dtype.is_floating_point and type(bound) in _NO_TENSOR and bound is not None
 
 
 @op(x=lambda g, x: g * isfinite(x))
@@ -653,24 +789,70 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
     return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
-# Compositions -------------------------------------------------------------------------------------
+# Of three -----------------------------------------------------------------------------------------
+
+
+@op(broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
+def _lerp(x: Any, end: Any, weight: builtins.float) -> Any:
+    return x + weight * (end - x) if builtins.abs(weight) < 0.5 else end - (end - x) * (1 - weight)
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return `input + weight * (end - input)`, computed from the nearer end."""
-    if isinstance(weight, Tensor):
-        near = (abs(weight) < 0.5).to(weight.dtype)
-        return near * (input + weight * (end - input)) + (1 - near) * (
-            end - (end - input) * (1 - weight)
-        )
-    if builtins.abs(weight) < 0.5:
-        return input + weight * (end - input)
-    return end - (end - input) * (1 - weight)
+    """Return `input + weight * (end - input)`, computed from the nearer end.
+
+    Raises:
+        RuntimeError: the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
+        tensor([ 5.5000, 11.0000])
+    """
+    _check_same_dtype("end", end, input)
+    if not isinstance(weight, Tensor):
+        out: Tensor = _lerp(input, end, weight)
+        return out
+    if not weight.ndim:
+        weight = weight.to(input.dtype)
+    _check_same_dtype("weight", weight, input)
+    way = end - input
+    return (input + weight * way).where(abs(weight) < 0.5, end - way * (1 - weight))
+
+
+def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
+    if given.dtype is not input.dtype:
+        want, have = (each.dtype.tensor_name.lower() for each in (input, given))
+        raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {have}")
+
+
+@op(
+    name="Addcmul", broadcasts=True, x=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * (tensor2 * value),
+    tensor2=lambda g, tensor1, value: g * (tensor1 * value),
+)  # fmt: skip
+def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return x + (tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Return `input + value * tensor1 * tensor2`."""
-    return input + (tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
+    """Return `input + value * tensor1 * tensor2`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addcmul(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
+        tensor([30., 80.])
+    """
+    out: Tensor = _addcmul(*_alike(input, tensor1, tensor2), value)
+    return out
+
+
+@op(
+    name="Addcdiv", broadcasts=True, x=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * (value / tensor2),
+    tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+)  # fmt: skip
+def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    return x + (tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
@@ -678,13 +860,19 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
 
     Raises:
         RuntimeError: both are integers, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
+        tensor([0.5000, 1.0000])
     """
     if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
             "true division of tensor1 and tensor2."
         )
-    return input + (tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
+    out: Tensor = _addcdiv(*_alike(input, tensor1, tensor2), value)
+    return out
 
 
 # Comparison and logic -----------------------------------------------------------------------------

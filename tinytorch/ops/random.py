@@ -243,6 +243,8 @@ _RANDOM, _BERNOULLI, _GEOMETRIC = map(
 
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and enter that in the graph."""
+    if local.state.modes is not None:
+        x.zero_()  # a mode sees that what it held, and its tangent, is gone
     edges = made.edges_of((x,)) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:
@@ -598,6 +600,8 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         return _fill(_BERNOULLI, x, kernels.bernoulli, source, p)
     made: Op = _bernoulli_each.op
+    if local.state.modes is not None:
+        x.zero_()
     edges = made.edges_of((x, p)) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:

@@ -1796,6 +1796,8 @@ def size(input: Tensor, dim: int | None = None) -> Any:
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Return how many elements lie in memory between neighbours along each dimension, or along one."""
     array = input._array
+    if not array.size:  # NumPy's are arbitrary: as if each dimension had an element
+        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = [step // array.itemsize for step in array.strides]
     for d in range(len(strides) - 1, -1, -1):
         if (

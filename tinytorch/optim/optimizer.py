@@ -11,6 +11,7 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar
@@ -19,7 +20,8 @@ import numpy as np
 
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import RemovableHandle
-from tinytorch.autograd.mode import enable_grad
+from tinytorch.autograd.mode import enable_grad, local
+from tinytorch.autograd.profiler import record_function
 
 __all__ = [
     "Optimizer",
@@ -85,6 +87,11 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _register(_step_post_hooks, hook)
 
 
+def _shown(name: str) -> Any:
+    """Return a context that a profile, if one is on, shows under a name."""
+    return nullcontext() if local.state.modes is None else record_function(name)
+
+
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return `step` with the hooks called around it."""
 
@@ -103,7 +110,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"but got {result}."
                     )
                 args, kwargs = result
-        out = step(*args, **kwargs)
+        with _shown(f"Optimizer.step#{type(self).__name__}.step"):
+            out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_step_post_hooks.values()):
             hook(self, args, kwargs)
         return out

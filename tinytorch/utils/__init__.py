@@ -1,5 +1,5 @@
-"""PyTorch's `torch.utils`: here `data` (floor 4)."""
+"""PyTorch's `torch.utils`: here `data` and `checkpoint` (floor 4)."""
 
-from tinytorch.utils import data
+from tinytorch.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

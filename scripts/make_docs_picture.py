@@ -1,0 +1,48 @@
+"""Write the picture of docs/autograd.md, from the examples that it stands among: the SVG file and the Mermaid text.
+
+python scripts/make_docs_picture.py            # write it
+python scripts/make_docs_picture.py --check    # fail if it is not up to date
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tinytorch
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE, DRAWING = DOCS / "autograd.md", DOCS / "autograd.svg"
+
+
+def drawn(page: str) -> Any:
+    """Return the picture that the section's examples draw."""
+    section = page.split("\n## A picture of the graph\n")[1].split("\n## ")[0]
+    lines = [line[4:] for line in section.splitlines() if line.startswith((">>> ", "... "))]
+    names: dict[str, Any] = {"torch": tinytorch}
+    printed = contextlib.redirect_stdout(io.StringIO())
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), printed:
+        exec("\n".join(lines), names)
+    return names["drawn"]
+
+
+def written() -> dict[Path, str]:
+    """Return what the two files should hold."""
+    page = PAGE.read_text("utf-8")
+    picture = drawn(page)
+    block = f"```mermaid\n{picture.mermaid}\n```"
+    page = re.sub(r"^```mermaid\n.*?^```$", lambda _: block, page, flags=re.M | re.S)
+    return {PAGE: page, DRAWING: picture.svg + "\n"}
+
+
+if __name__ == "__main__":
+    for path, text in written().items():
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            sys.exit(f"run scripts/make_docs_picture.py: {path.name} is stale")

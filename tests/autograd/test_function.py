@@ -1,0 +1,866 @@
+"""`autograd.Function`: small programs run by both libraries."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+
+CASES: dict[str, Callable[[Any], Any]] = {}
+
+
+def case(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Enter a program in the table."""
+    CASES[function.__name__] = function
+    return function
+
+
+def cases(**programs: Callable[[Any], Any]) -> None:
+    """Enter short programs."""
+    CASES.update(programs)
+
+
+def leaf(torch: Any) -> Any:
+    return torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def first(ctx: Any, *gs: Any) -> Any:
+    return gs[0]
+
+
+def twice(ctx: Any, x: Any) -> Any:
+    return x * 2
+
+
+def times(ctx: Any, x: Any, factor: Any) -> Any:
+    return x * factor
+
+
+def make(torch: Any, forward: Any = twice, backward: Any = first, **members: Any) -> Any:
+    """Return a Function of these static methods."""
+    body = {"forward": forward, "backward": backward, **members}
+    functions = {
+        name: staticmethod(each) if callable(each) else each
+        for name, each in body.items()
+        if each is not None
+    }
+    return type("Mine", (torch.autograd.Function,), functions)
+
+
+def run(torch: Any, forward: Any = twice, backward: Any = first, *args: Any, **members: Any) -> Any:
+    """Return the gradient of a leaf that goes through such a Function, and the result."""
+    x = leaf(torch)
+    result = make(torch, forward, backward, **members).apply(x, *args)
+    several = result if isinstance(result, tuple) else (result,)
+    total = sum(
+        each.sum() for each in several if isinstance(each, torch.Tensor) and each.requires_grad
+    )
+    total.backward()
+    return x.grad, result
+
+
+# What forward gets and gives --------------------------------------------------------------------------
+
+cases(
+    other_outputs=lambda torch: run(
+        torch, lambda ctx, x: (x * 2, 5, "s", None, x * 3), lambda ctx, *gs: gs[0] * 2 + gs[4]
+    ),
+    a_list_is_no_tuple=lambda torch: make(torch, lambda ctx, x: [x * 2]).apply(leaf(torch)),
+    nothing=lambda torch: make(torch, lambda ctx, x: None).apply(leaf(torch)),
+    a_number=lambda torch: make(torch, lambda ctx, x: 3).apply(leaf(torch)),
+    an_empty_tuple=lambda torch: make(torch, lambda ctx, x: ()).apply(leaf(torch)),
+    a_tuple_of_one=lambda torch: make(torch, lambda ctx, x: (x * 2,)).apply(leaf(torch)),
+    tuples_are_not_looked_into=lambda torch: make(torch, lambda ctx, x: ((x * 2,), x * 3)).apply(
+        leaf(torch)
+    ),
+    nor_are_lists_of_arguments=lambda torch: make(torch, lambda ctx, xs: xs[0] * 2).apply(
+        [leaf(torch)]
+    ),
+    integers=lambda torch: run(torch, lambda ctx, x: (x * 2, x.long())),
+    keywords=lambda torch: make(torch, times).apply(leaf(torch), factor=3),
+    keywords_of_defaults=lambda torch: make(torch, lambda ctx, x, f=2: x * f).apply(
+        leaf(torch), f=3
+    ),
+    keywords_over_a_gap=lambda torch: make(torch, lambda ctx, x, a=1, b=2: x).apply(
+        leaf(torch), b=3
+    ),
+    keywords_unknown=lambda torch: make(torch).apply(leaf(torch), y=3),
+    keywords_given_twice=lambda torch: make(torch).apply(leaf(torch), x=3),
+    keywords_only=lambda torch: make(torch, lambda ctx, x, *, f: x).apply(leaf(torch), f=3),
+    too_many_arguments_with_a_keyword=lambda torch: make(torch, times).apply(
+        leaf(torch), 1, 2, factor=3
+    ),
+    too_few_arguments=lambda torch: make(torch, times).apply(leaf(torch)),
+    defaults=lambda torch: run(torch, lambda ctx, x, f=2: x * f),
+    a_plain_function=lambda torch: type(
+        "Mine", (torch.autograd.Function,), {"forward": twice}
+    ).apply(leaf(torch)),
+    a_class_method=lambda torch: type(
+        "Mine", (torch.autograd.Function,), {"forward": classmethod(lambda cls, ctx, x: x * 2)}
+    ).apply(leaf(torch)),
+)
+
+
+@case
+def recording_is_off_inside(torch: Any) -> Any:
+    seen = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        seen.append((torch.is_grad_enabled(), ctx.needs_input_grad, x.requires_grad))
+        with torch.enable_grad():
+            return x * 2
+
+    def backward(ctx: Any, g: Any) -> Any:
+        seen.append(torch.is_grad_enabled())
+        return g * 5
+
+    return run(torch, forward, backward), seen, torch.is_grad_enabled()
+
+
+@case
+def an_error_in_forward(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        raise ValueError("mine")
+
+    try:
+        make(torch, forward).apply(leaf(torch))
+    except ValueError:
+        return torch.is_grad_enabled()
+
+
+@case
+def without_recording(torch: Any) -> Any:
+    boxes = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        boxes.append(ctx)
+        ctx.save_for_backward(x)
+        return x * 2
+
+    y = make(torch, forward).apply(torch.ones(2))
+    with torch.no_grad():
+        z = make(torch, forward).apply(leaf(torch))
+    seen = [(ctx.needs_input_grad, ctx.next_functions, ctx.saved_tensors) for ctx in boxes]
+    return y, z, seen
+
+
+@case
+def one_result_twice(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        return y, y
+
+    a, b = make(torch, forward).apply(leaf(torch))
+    return a is b, a.output_nr, a
+
+
+# The context ------------------------------------------------------------------------------------------
+
+
+@case
+def attributes_of_any_name(torch: Any) -> Any:
+    names = "shape dtype saved edges number hooks plan op outputs name saved_by backward release".split()
+
+    def forward(ctx: Any, x: Any) -> Any:
+        for k, name in enumerate(names):
+            setattr(ctx, name, k)
+        return x.sum()
+
+    def backward(ctx: Any, g: Any) -> Any:
+        return g.expand(2) * sum(getattr(ctx, name) for name in names)
+
+    x = leaf(torch)
+    y = make(torch, forward, backward).apply(x)
+    y.backward()
+    return x.grad, [getattr(y.grad_fn, name) for name in names]
+
+
+@case
+def the_context_is_the_node(torch: Any) -> Any:
+    boxes = []
+    x = leaf(torch)
+
+    def forward(ctx: Any, x: Any) -> Any:
+        boxes.append(ctx)
+        ctx.mine = 1
+        return x * 2
+
+    def backward(ctx: Any, g: Any) -> Any:
+        boxes.append(ctx)
+        return g * ctx.mine * ctx.later
+
+    y = make(torch, forward, backward).apply(x)
+    node = y.grad_fn
+    node.later = 3
+    y.sum().backward()
+    function = torch.autograd.function
+    return (
+        node is boxes[0], boxes[1] is node, type(node).__name__, node.name(), x.grad, node.__dict__,
+        isinstance(node, torch.autograd.graph.Node), isinstance(node, function.FunctionCtx),
+        isinstance(node, function.BackwardCFunction), node._forward_cls.__name__, repr(y),
+    )  # fmt: skip
+
+
+@case
+def the_node_alone(torch: Any) -> Any:
+    x = leaf(torch)
+    node = make(torch, times).apply(x, 3).grad_fn
+    return (
+        node.metadata, node.requires_grad, node.next_functions[0][0].variable is x, len(node.next_functions),
+        node._input_metadata[0].shape, node.to_save, node.dirty_tensors, node.non_differentiable,
+        node.saved_for_forward, node.needs_input_grad,
+    )  # fmt: skip
+
+
+@case
+def arguments_of_the_node(torch: Any) -> Any:
+    def forward(ctx: Any, *args: Any) -> Any:
+        return args[0] * 2
+
+    node = make(torch, forward).apply(leaf(torch), 3, torch.ones(2), leaf(torch)).grad_fn
+    return [None if n is None else n.name() for n, _ in node.next_functions], node.needs_input_grad
+
+
+@case
+def attributes_that_cannot_be_set(torch: Any) -> Any:
+    node = make(torch).apply(leaf(torch)).grad_fn
+    found = []
+    for name in ("saved_tensors", "next_functions", "metadata", "requires_grad"):
+        try:
+            setattr(node, name, 3)
+        except AttributeError:
+            found.append(name)
+    return found
+
+
+@case
+def hooks_of_the_node(torch: Any) -> Any:
+    log = []
+    x = leaf(torch)
+    y = make(torch).apply(x)
+    y.grad_fn.register_hook(lambda gi, go: log.append((gi[0].tolist(), go[0].tolist())))
+    y.grad_fn.register_prehook(lambda gs: (gs[0] * 3,))
+    y.sum().backward()
+    return log, x.grad
+
+
+@case
+def asking_the_node_for_its_rule(torch: Any) -> Any:
+    y = make(torch, twice, lambda ctx, g: g * 7).apply(leaf(torch))
+    return y.grad_fn.apply(torch.ones(2))
+
+
+@case
+def the_context_within_forward(torch: Any) -> Any:
+    seen = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        seen.append((ctx.to_save, ctx.saved_tensors, ctx.metadata, ctx.name(), ctx.dirty_tensors))
+        ctx.save_for_backward(x, x)
+        ctx.save_for_backward(x)
+        seen.append(len(ctx.to_save))
+        ctx.needs_input_grad = (False,)
+        return x * 2
+
+    return run(torch, forward, lambda ctx, g: (seen.append(ctx.needs_input_grad), g)[1]), seen
+
+
+cases(
+    an_unknown_attribute=lambda torch: run(torch, twice, lambda ctx, g: ctx.nothing),
+    set_materialize_grads_to_a_number=lambda torch: run(
+        torch, lambda ctx, x: ctx.set_materialize_grads(3)
+    ),
+    shared_storage=lambda torch: run(
+        torch, lambda ctx, x: (ctx.mark_shared_storage((x, x)), x * 2)[1]
+    ),
+)
+
+
+# Saved tensors ----------------------------------------------------------------------------------------
+
+
+@case
+def saved_tensors(torch: Any) -> Any:
+    seen = []
+
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        out, between = x * 2, x * 3
+        ctx.save_for_backward(x, y, out, between, None)
+        return out
+
+    def backward(ctx: Any, g: Any) -> Any:
+        a, b = ctx.saved_tensors, ctx.saved_tensors
+        seen.append((a[0] is x, a[1] is y, a[2] is out, a[3] is b[3], a[2] is b[2]))
+        seen.append((a[2].grad_fn is ctx, a[3].grad_fn, a[4], a[2], a[3]))
+        return g, None
+
+    x, y = leaf(torch), torch.ones(2)
+    out = make(torch, forward, backward).apply(x, y)
+    out.sum().backward()
+    return seen
+
+
+def saving(what: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a forward that saves something of the input and the output."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        ctx.save_for_backward(what(x, y))
+        return y
+
+    return forward
+
+
+def using(ctx: Any, g: Any) -> Any:
+    (kept,) = ctx.saved_tensors
+    return g * kept
+
+
+@case
+def backward_twice(torch: Any) -> Any:
+    y = make(torch, saving(lambda x, y: x), using).apply(leaf(torch))
+    y.sum().backward()
+    y.sum().backward()
+
+
+@case
+def saved_tensors_after_backward(torch: Any) -> Any:
+    y = make(torch).apply(leaf(torch))
+    before = y.grad_fn.saved_tensors
+    y.sum().backward()
+    y.sum().backward()  # the rule does not ask for them
+    return before, y.grad_fn.saved_tensors
+
+
+@case
+def saved_input_written_to(torch: Any) -> Any:
+    h = leaf(torch) * 1
+    y = make(torch, saving(lambda x, y: x), using).apply(h)
+    h.add_(1)
+    y.sum().backward()
+
+
+@case
+def saved_output_written_to(torch: Any) -> Any:
+    y = make(torch, saving(lambda x, y: y), using).apply(leaf(torch))
+    y.add_(1)
+    y.sum().backward()
+
+
+@case
+def saved_variables(torch: Any) -> Any:
+    return make(torch, saving(lambda x, y: x)).apply(leaf(torch)).grad_fn.saved_variables
+
+
+cases(
+    save_a_number=lambda torch: run(torch, saving(lambda x, y: 3)),
+    save_a_number_without_recording=lambda torch: make(torch, saving(lambda x, y: 3)).apply(
+        torch.ones(2)
+    ),
+    save_a_list=lambda torch: run(torch, saving(lambda x, y: [x])),
+    save_for_forward_a_number=lambda torch: run(
+        torch, lambda ctx, x: (ctx.save_for_forward(3), x * 2)[1]
+    ),
+    save_for_forward=lambda torch: run(
+        torch,
+        lambda ctx, x: (ctx.save_for_forward(x, x), ctx.save_for_backward(x), x * 2)[2],
+        using,
+    ),
+    clear_on_access=lambda torch: run(
+        torch, saving(lambda x, y: x), using, clear_saved_tensors_on_access=True
+    ),
+    clear_on_access_asked_twice=lambda torch: run(
+        torch,
+        saving(lambda x, y: x),
+        lambda ctx, g: (using(ctx, g), using(ctx, g))[0],
+        clear_saved_tensors_on_access=True,
+    ),
+    clear_on_access_of_a_wrong_type=lambda torch: run(torch, clear_saved_tensors_on_access=3),
+    boxed_gradients=lambda torch: run(
+        torch,
+        lambda ctx, x: (x * 2, x * 3),
+        lambda ctx, gs: gs.pop() * 3 + gs.pop() * 2,
+        boxed_grads_call=True,
+    ),
+)
+
+
+# Gradients --------------------------------------------------------------------------------------------
+
+cases(
+    more_nones=lambda torch: run(torch, twice, lambda ctx, g: (g, None, None)),
+    too_many=lambda torch: run(torch, twice, lambda ctx, g: (g, g)),
+    too_few=lambda torch: run(torch, times, lambda ctx, g: g, 3),
+    one_none_for_two=lambda torch: run(torch, times, lambda ctx, g: None, 3),
+    one_for_a_number=lambda torch: run(torch, times, lambda ctx, g: (g, g), 3),
+    one_for_a_constant=lambda torch: run(
+        torch, lambda ctx, x, y: x * y, lambda ctx, g: (g, g), torch.ones(2)
+    ),
+    a_list=lambda torch: run(torch, twice, lambda ctx, g: [g]),
+    a_string=lambda torch: run(torch, twice, lambda ctx, g: "a"),
+    a_number_as_gradient=lambda torch: run(torch, twice, lambda ctx, g: 3.0),
+    a_wrong_shape=lambda torch: run(torch, twice, lambda ctx, g: torch.ones(7)),
+    a_small_shape=lambda torch: run(torch, twice, lambda ctx, g: torch.ones(1)),
+    a_large_shape_is_summed=lambda torch: run(torch, twice, lambda ctx, g: torch.ones(3, 2)),
+    a_dtype_is_converted=lambda torch: run(torch, twice, lambda ctx, g: g.double() * 3),
+    integers_are_converted=lambda torch: run(torch, twice, lambda ctx, g: g.long() * 3),
+    no_backward=lambda torch: run(torch, twice, None),
+    no_forward=lambda torch: run(torch, None),
+    vjp=lambda torch: run(torch, twice, None, vjp=lambda ctx, g: g * 9),
+    vjp_and_backward=lambda torch: run(torch, vjp=lambda ctx, g: g * 9),
+    vjp_is_backward=lambda torch: torch.autograd.Function.vjp is torch.autograd.Function.backward,
+    one_of_two_outputs=lambda torch: run(
+        torch, lambda ctx, x: (x * 2, x.detach() * 3), lambda ctx, a, b: a + b
+    ),
+)
+
+
+def unused(torch: Any, materialize: bool) -> Any:
+    seen = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(materialize)
+        y = x * 4
+        ctx.mark_non_differentiable(y)
+        return x * 2, x * 3, x > 0, 5, y
+
+    def backward(ctx: Any, *gs: Any) -> Any:
+        seen.append(gs)
+        return gs[1]
+
+    x = leaf(torch)
+    results = make(torch, forward, backward).apply(x)
+    results[1].sum().backward()
+    shown = [(each.requires_grad, each.output_nr) for each in results if each is not results[3]]
+    return seen, x.grad, shown
+
+
+cases(
+    unused_outputs_get_zeros=lambda torch: unused(torch, True),
+    unused_outputs_get_none=lambda torch: unused(torch, False),
+)
+
+
+@case
+def no_gradient_at_all_is_zeros_for_the_next(torch: Any) -> Any:
+    seen = []
+
+    def noting(ctx: Any, g: Any) -> Any:
+        seen.append(g)
+        return g
+
+    nothing = make(torch, twice, lambda ctx, g: None)
+    x = leaf(torch)
+    nothing.apply(make(torch, twice, noting).apply(x) * 2).sum().backward()
+    (g,) = torch.autograd.grad(nothing.apply(make(torch, twice, noting).apply(x)).sum(), x)
+    y = x * 2
+    nothing.apply(y).sum().backward()
+    return seen, x.grad, g
+
+
+@case
+def second_derivatives(torch: Any) -> Any:
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return Slope.apply(g, x)
+
+    class Slope(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, g: Any, x: Any) -> Any:
+            ctx.save_for_backward(g, x)
+            return 2 * g * x
+
+        @staticmethod
+        def backward(ctx: Any, gg: Any) -> Any:
+            g, x = ctx.saved_tensors
+            return 2 * x * gg, 2 * g * gg
+
+    x = leaf(torch)
+    (g,) = torch.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
+    (gg,) = torch.autograd.grad((g**2).sum(), x, create_graph=True)
+    return g, gg, g.grad_fn.name()
+
+
+@case
+def backward_inside_backward(torch: Any) -> Any:
+    def backward(ctx: Any, g: Any) -> Any:
+        with torch.enable_grad():
+            z = leaf(torch)
+            (z * z).sum().backward()
+        return g * z.grad
+
+    return run(torch, twice, backward)
+
+
+@case
+def needs_input_grad_does_not_depend_on_inputs(torch: Any) -> Any:
+    seen = []
+
+    def backward(ctx: Any, g: Any) -> Any:
+        seen.append(ctx.needs_input_grad)
+        return g, g
+
+    x, w = leaf(torch), leaf(torch)
+    torch.autograd.grad(make(torch, lambda ctx, x, w: x * w, backward).apply(x, w).sum(), x)
+    return seen
+
+
+# Inputs as outputs, views, writes ---------------------------------------------------------------------
+
+
+def identity(ctx: Any, x: Any) -> Any:
+    return x
+
+
+def dirty(ctx: Any, x: Any) -> Any:
+    x.mul_(3)
+    ctx.mark_dirty(x)
+    return x
+
+
+def fivefold(ctx: Any, *gs: Any) -> Any:
+    return gs[0] * 5
+
+
+@case
+def an_input_returned(torch: Any) -> Any:
+    x, constant = leaf(torch), torch.ones(2)
+    y, z = make(torch, identity).apply(x), make(torch, identity).apply(constant)
+    view = (leaf(torch) * 1).view(2, 1)
+    v = make(torch, identity).apply(view)
+    return [
+        (
+            each is given,
+            each._is_view(),
+            each._base is (given if given._base is None else given._base),
+            each,
+        )
+        for each, given in ((y, x), (z, constant), (v, view))
+    ]
+
+
+@case
+def inputs_returned_beside_others(torch: Any) -> Any:
+    x, w = torch.ones(2), leaf(torch)
+
+    def both(ctx: Any, x: Any, w: Any) -> Any:
+        return x, w * 2
+
+    y = make(torch, both, lambda ctx, a, b: (None, b)).apply(x, w)
+    z = make(torch, both, lambda ctx, a, b: (a, b)).apply(w, w)
+    (z[0] + z[1]).sum().backward()
+    return y[0] is x, y[0].requires_grad, x.requires_grad, z[0] is w, w.grad
+
+
+@case
+def tensors_from_elsewhere_returned(torch: Any) -> Any:
+    kept = [torch.zeros(3), leaf(torch), leaf(torch) * 2]
+    x = leaf(torch)
+    found = []
+    for each in kept:
+        y = make(torch, lambda ctx, x, each=each: each, lambda ctx, g: g[:2]).apply(x)
+        y.sum().backward()
+        found.append((y is each, each.grad_fn.name(), each.is_leaf, x.grad.clone()))
+    return found
+
+
+@case
+def detached_and_data(torch: Any) -> Any:
+    x = leaf(torch)
+    y = make(torch, lambda ctx, x: x.detach()).apply(x)
+    z = make(torch, lambda ctx, x: x.data).apply(x)
+    z.add_(1)
+    return y, y._is_view(), z, x
+
+
+@case
+def marked_non_differentiable(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        with torch.enable_grad():
+            y = x * 2
+        ctx.mark_non_differentiable(x, y)
+        return x, y, x * 3
+
+    x = leaf(torch)
+    a, b, c = make(torch, forward, lambda ctx, *gs: gs[2]).apply(x)
+    return a is x, a, b, c
+
+
+def written(torch: Any, forward: Any, where: Callable[[Any, Any], Any]) -> Any:
+    """Write to the output of a Function, or to its input."""
+    x = leaf(torch) * 1
+    y = make(torch, forward).apply(x)
+    where(x, y).add_(1)
+    return y[0].grad_fn if isinstance(y, tuple) else y.grad_fn
+
+
+cases(
+    write_to_an_input_returned=lambda torch: written(torch, identity, lambda x, y: y),
+    write_to_a_view=lambda torch: written(torch, lambda ctx, x: x.view(2, 1), lambda x, y: y),
+    write_to_its_base=lambda torch: written(torch, lambda ctx, x: x.view(2, 1), lambda x, y: x),
+    write_to_one_of_several_views=lambda torch: written(
+        torch, lambda ctx, x: (x.view(2, 1), x * 2), lambda x, y: y[0]
+    ),
+    dirty_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)),
+    dirty_view_of_a_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)[:1]),
+    dirty_part_of_several=lambda torch: make(torch, dirty).apply((leaf(torch) * 1).unbind()[0]),
+    dirty_view_and_another_output=lambda torch: make(
+        torch, lambda ctx, x: (dirty(ctx, x), x * 2)
+    ).apply((leaf(torch) * 1)[:1]),
+    dirty_and_not_returned=lambda torch: make(torch, lambda ctx, x: dirty(ctx, x) * 2).apply(
+        leaf(torch) * 1
+    ),
+    dirty_number=lambda torch: run(torch, lambda ctx, x: (ctx.mark_dirty(3), x * 2)[1]),
+    non_differentiable_number=lambda torch: run(
+        torch, lambda ctx, x: (ctx.mark_non_differentiable(3), x * 2)[1]
+    ),
+)
+
+
+@case
+def dirty_output_that_is_no_input(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        ctx.mark_dirty(y)
+        return y
+
+    return run(torch, forward)
+
+
+@case
+def dirty_inputs(torch: Any) -> Any:
+    x, constant = leaf(torch), torch.ones(2)
+    y = x * 2
+    y.retain_grad()
+    z = make(torch, dirty, fivefold).apply(y)
+    z.sum().backward()
+    made = make(torch, dirty).apply(constant)
+    return z is y, y._version, y.grad_fn.name(), x.grad, y.grad, made is constant, constant._version
+
+
+@case
+def dirty_constant_that_gets_a_gradient(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any, w: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.mul_(w)
+
+    x, w = torch.ones(2), leaf(torch)
+    make(torch, forward, lambda ctx, g: (g, g)).apply(x, w).sum().backward()
+    return x.requires_grad, x.is_leaf, w.grad
+
+
+@case
+def dirty_view(torch: Any) -> Any:
+    x = leaf(torch)
+    y = x * 2
+    v = y[:1]
+    z = make(torch, dirty, fivefold).apply(v)
+    y.sum().backward()
+    return z is v, y, v, y.grad_fn.name(), x.grad
+
+
+@case
+def dirty_with_another_output(torch: Any) -> Any:
+    x = leaf(torch)
+    y = x * 2
+    a, b = make(
+        torch, lambda ctx, x: (dirty(ctx, x), x * 2), lambda ctx, g, h: g * 3 + h * 6
+    ).apply(y)
+    (a + b).sum().backward()
+    return a is y, a.output_nr, b.output_nr, x.grad
+
+
+@case
+def dirty_with_hooks(torch: Any) -> Any:
+    log = []
+    x = leaf(torch)
+    y = x * 2
+    y.register_hook(lambda g: log.append(("before", g.tolist())))
+    z = make(torch, dirty, fivefold).apply(y)
+    z.register_hook(lambda g: log.append(("after", g.tolist())))
+    z.sum().backward()
+    return log
+
+
+@case
+def dirty_and_saved_elsewhere(torch: Any) -> Any:
+    y = leaf(torch) * 2
+    w = y * y
+    make(torch, dirty).apply(y)
+    w.sum().backward()
+
+
+@case
+def dirty_and_saved(torch: Any) -> Any:
+    seen = []
+
+    def backward(ctx: Any, g: Any) -> Any:
+        (kept,) = ctx.saved_tensors
+        seen.append((kept, kept.grad_fn is ctx))
+        return g
+
+    x = leaf(torch)
+    for early in (True, False):
+
+        def forward(ctx: Any, x: Any, early: bool = early) -> Any:
+            if early:
+                ctx.save_for_backward(x)
+            dirty(ctx, x)
+            if not early:
+                ctx.save_for_backward(x)
+            return x
+
+        make(torch, forward, backward).apply(x * 2).sum().backward()
+    return seen, x.grad
+
+
+# setup_context ----------------------------------------------------------------------------------------
+
+
+def keep_inputs(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.inputs = inputs[1:]
+
+
+def by_kept(ctx: Any, g: Any) -> Any:
+    return g * ctx.inputs[0], None
+
+
+def separate(torch: Any, forward: Any, *args: Any, setup: Any = keep_inputs, **kwargs: Any) -> Any:
+    x = leaf(torch)
+    y = make(torch, forward, by_kept, setup_context=setup).apply(x, *args, **kwargs)
+    y.sum().backward()
+    return x.grad, y
+
+
+cases(
+    setup=lambda torch: separate(torch, lambda x, f: x * f, 3),
+    setup_with_a_default=lambda torch: separate(torch, lambda x, f=4: x * f),
+    setup_with_a_keyword=lambda torch: separate(torch, lambda x, f=4: x * f, f=5),
+    setup_with_keywords_only=lambda torch: separate(torch, lambda x, *, f=4: x * f, f=5),
+    setup_with_too_few=lambda torch: separate(torch, lambda x, f: x * f),
+    setup_saves_what_is_returned=lambda torch: separate(
+        torch, lambda x: x, setup=lambda ctx, inputs, output: ctx.save_for_backward(output)
+    ),
+    setup_saves_for_forward_what_is_returned=lambda torch: separate(
+        torch, lambda x: x, setup=lambda ctx, inputs, output: ctx.save_for_forward(output)
+    ),
+    setup_saves_what_is_returned_without_recording=lambda torch: make(
+        torch, lambda x: x, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output)
+    ).apply(torch.ones(2)),
+)
+
+
+# The class --------------------------------------------------------------------------------------------
+
+cases(
+    an_instance=lambda torch: type(make(torch)()).__name__,
+    a_call_of_an_instance=lambda torch: make(torch)()(leaf(torch)),
+    call_setup_context=lambda torch: torch.autograd.Function.setup_context(None, None, None),
+    call_backward=lambda torch: torch.autograd.Function.backward(None, None),
+    call_jvp=lambda torch: torch.autograd.Function.jvp(None, None),
+    call_vmap=lambda torch: torch.autograd.Function.vmap(None, None),
+    a_vmap_rule=lambda torch: run(torch, generate_vmap_rule=True),
+    a_vmap_method=lambda torch: run(torch, vmap=lambda info, dims, x: None),
+    classes=lambda torch: (
+        type(torch.autograd.Function).__name__,
+        issubclass(torch.autograd.Function, torch.autograd.function.FunctionCtx),
+        make(torch)._backward_cls.__name__,
+        torch.autograd.Function.generate_vmap_rule,
+    ),
+    an_in_place_function=lambda torch: torch.autograd.function.InplaceFunction(True).inplace,
+)
+
+
+# once_differentiable ----------------------------------------------------------------------------------
+
+
+def once(torch: Any, backward: Any) -> Any:
+    return torch.autograd.function.once_differentiable(backward)
+
+
+@case
+def once_differentiable(torch: Any) -> Any:
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        return x * y
+
+    x, y = leaf(torch), leaf(torch)
+    both = make(torch, forward, once(torch, lambda ctx, g: (g * 2, g * 3)))
+    one = make(torch, forward, once(torch, lambda ctx, g: (g * 2, None)))
+    a, b = torch.autograd.grad(both.apply(x, y), [x, y], leaf(torch), create_graph=True)
+    (c,) = torch.autograd.grad(one.apply(x, y), x, leaf(torch), create_graph=True)
+    (d,) = torch.autograd.grad(both.apply(x, y), x, torch.ones(2), create_graph=True)
+    return a, b, a.grad_fn is b.grad_fn, a.grad_fn.name(), type(a.grad_fn).__name__, c, d
+
+
+@case
+def once_differentiable_twice(torch: Any) -> Any:
+    x = leaf(torch)
+    y = make(torch, twice, once(torch, lambda ctx, g: g * 2)).apply(x)
+    (g,) = torch.autograd.grad((y * x).sum(), x, create_graph=True)
+    g.sum().backward()
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", CASES)
+def test_same_as_pytorch(name: str) -> None:
+    same_as_pytorch(CASES[name])
+
+
+class Module(tinytorch.autograd.Function):
+    """A Function that can be found by its name."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        ctx.save_for_backward(x, y)
+        ctx.factor = 2
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * ctx.factor
+
+
+def test_a_function_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(Module)) is Module
+
+
+def test_contexts_die_without_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = tinytorch.ones(2, requires_grad=True)
+        y = Module.apply(x)
+        node, ctx = weakref.ref(y._edge[0]), y.grad_fn
+        ctx.mine = 3
+        face = weakref.ref(ctx)
+        del ctx
+        assert face() is None
+        assert y.grad_fn.mine == 3
+        y.sum().backward()
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_the_context_keeps_the_graph() -> None:
+    x = tinytorch.ones(2, requires_grad=True)
+    ctx = Module.apply(x).grad_fn
+    assert ctx.next_functions[0][0].variable is x
+    assert ctx.saved_tensors[0] is x

@@ -1,0 +1,125 @@
+"""The examples of docs/*.md run, section by section, and print what the pages say: with tinytorch, and with PyTorch."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.oracle import needs_oracle
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+#: Sections about what PyTorch does not have.
+OURS = {"A picture of the graph"}
+
+
+def sections(page):
+    """Return (heading, its examples as one session) for each section that has examples, and what all begin with."""
+    parser = doctest.DocTestParser()
+    found, line = [], 0
+    text = page.read_text("utf-8")
+    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+        examples = []
+        for block in re.finditer(r"^```pycon\n(.*?)^```$", part, re.MULTILINE | re.DOTALL):
+            before = line + part.count("\n", 0, block.start(1))
+            for example in parser.get_examples(block[1]):
+                example.lineno += before
+                examples.append(example)
+        found.append((part.partition("\n")[0].removeprefix("## "), examples))
+        line += part.count("\n")
+    (_, start), *rest = found
+    return start, [each for each in rest if each[1]]
+
+
+CASES = [
+    pytest.param(page, start, heading, examples, id=f"{page.stem}-{heading}")
+    for page in PAGES
+    for start, rest in [sections(page)]
+    for heading, examples in rest
+]
+
+
+def run(page, heading, examples, library):
+    """Run examples as one session with a library; warnings are printed, as an interpreter prints them."""
+    session = [
+        doctest.Example(
+            re.sub(r"\btinytorch\b", library, example.source), example.want, example.exc_msg,
+            example.lineno, example.indent, example.options,
+        )
+        for example in examples
+    ]  # fmt: skip
+    report: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+    test = doctest.DocTest(session, {}, heading, str(page), 0, page.read_text("utf-8"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, kind, *rest: print(f"{kind.__name__}: {message}")
+        failed, _ = runner.run(test, out=report.append)
+    assert not failed, "".join(report)
+
+
+@pytest.mark.parametrize(("page", "start", "heading", "examples"), CASES)
+def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(page, heading, start + examples, "tinytorch")
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    ("page", "start", "heading", "examples"), [case for case in CASES if case.values[2] not in OURS]
+)
+def test_examples_print_the_same_with_pytorch(
+    page, start, heading, examples, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run(page, heading, start + examples, "torch")
+
+
+def test_every_message_of_the_table_is_met():
+    page = ROOT / "docs" / "autograd.md"
+    messages = re.findall(
+        r"^\| `(.+?)`(?: \(a warning\))? \|.*\|.*\|$",
+        page.read_text("utf-8").split("## Which error")[1],
+        re.M,
+    )
+    assert len(messages) > 20
+    wanted = " ".join(
+        example.want for _, examples in sections(page)[1] for example in examples
+    ).lower()
+    for message in messages:
+        assert f"error: {message.lower()}" in wanted or f"warning: {message.lower()}" in wanted
+
+
+def slug(heading):
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    text = page.read_text("utf-8")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    anchors = {slug(heading) for heading in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)}
+    targets = re.findall(r"\]\((?!http)([^)]+)\)", prose)
+    assert targets
+    for target in targets:
+        file, _, anchor = target.partition("#")
+        if file:
+            assert (page.parent / file).exists(), target
+        elif anchor:
+            assert anchor in anchors, target
+
+
+def test_pictures_are_fresh():
+    script = ROOT / "scripts" / "make_docs_picture.py"
+    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

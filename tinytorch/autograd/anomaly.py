@@ -1,0 +1,181 @@
+"""Anomaly detection: which line of the forward pass made a NaN, or an error, in the backward pass (floor 2).
+
+Source: PyTorch's `torch.autograd.detect_anomaly`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.autograd.graph import Start
+from tinytorch.autograd.mode import DispatchMode, local
+from tinytorch.autograd.saved import nodes_of
+
+__all__ = [
+    "detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly",
+]  # fmt: skip
+
+_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+#: Where the frames of an op itself are: they say nothing to its caller.
+_MACHINERY = tuple([_HERE + each for each in ("autograd" + os.sep, "ops" + os.sep, "methods.py")])
+
+
+class Anomaly(DispatchMode):
+    """Notes on each node where it was made, and looks at what it gives backward."""
+
+    def __init__(self, check_nan: bool) -> None:
+        self.check_nan = check_nan
+        self._evaluating: Any = None  # the node that runs backward
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the result of a call, whose node knows the lines that led to it."""
+        result = caller(*args, **kwargs)
+        for node in nodes_of(result):
+            if "traceback_" not in node.metadata:
+                node.metadata["traceback_"] = _stack()
+                if self._evaluating is not None:
+                    node.metadata["parent_"] = self._evaluating
+        return result
+
+    def step(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Return the gradients of a node's inputs.
+
+        Raises:
+            RuntimeError: one has a NaN; a warning shows the lines that led to the node, as for any other error.
+        """
+        before, self._evaluating = self._evaluating, node
+        try:
+            grads = run()
+            if self.check_nan and not isinstance(node, Start):
+                for k, g in enumerate(grads):
+                    if g is not None and np.isnan(g._array).any():
+                        raise RuntimeError(
+                            f"Function '{node.name()}' returned nan values in its {k}th output."
+                        )
+        except Exception:
+            _report(node)
+            raise
+        finally:
+            self._evaluating = before
+        return grads
+
+
+def _stack() -> list[str]:
+    """Return the formatted frames of the caller's code, the latest last."""
+    import traceback  # slow to import, seldom needed
+
+    frames = traceback.extract_stack()
+    while frames and frames[-1].filename.startswith(_MACHINERY):
+        frames.pop()
+    return traceback.format_list(frames)
+
+
+def _report(node: Any) -> None:
+    """Warn with the lines that led to a node, and those that led to what made it."""
+    notes = node.metadata
+    lines = notes.get("traceback_")
+    if lines is None:
+        text = "No forward pass information available. Enable detect anomaly during forward pass for more information."
+    else:
+        text = "Traceback of forward call that caused the error:\n" + "".join(lines)
+    warnings.warn(f"Error detected in {node.name()}. {text}", UserWarning, stacklevel=2)
+    while (node := notes.get("parent_")) is not None:
+        notes = node.metadata
+        lines = notes.get("traceback_")
+        text = (
+            "No forward pass information available."
+            if lines is None
+            else "Traceback of forward call that induced the previous calculation:\n"
+            + "".join(lines)
+        )
+        warnings.warn(
+            f"\n\nPrevious calculation was induced by {node.name()}. {text}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _current() -> Anomaly | None:
+    return next((mode for mode in local.state.modes or () if isinstance(mode, Anomaly)), None)
+
+
+def is_anomaly_enabled() -> bool:
+    """Return whether anomaly detection is on in this thread."""
+    return _current() is not None
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Return whether anomaly detection, if on, looks for NaN (it does unless told otherwise)."""
+    current = _current()
+    return True if current is None else current.check_nan
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection on or off in this thread; as a context manager, only inside.
+
+    Args:
+        mode: on or off.
+        check_nan: look for NaN in the gradients; else only errors are explained.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.set_detect_anomaly(True):
+        ...     torch.is_anomaly_enabled()
+        True
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = _current()
+        _switch(Anomaly(check_nan) if mode else None)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _switch(self._before)
+
+
+def _switch(anomaly: Anomaly | None) -> None:
+    current = _current()
+    if current is not None:
+        current.__exit__()
+    if anomaly is not None:
+        anomaly.__enter__()
+
+
+class detect_anomaly(set_detect_anomaly):
+    """Inside, backward raises at the first node that returns a NaN, and shows the line of the forward pass behind it.
+
+    Every op then notes its stack: for debugging only, which a warning says.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> x = torch.tensor(0.0, requires_grad=True)
+        >>> with warnings.catch_warnings():  # the warning shows the line `y = ...`
+        ...     warnings.simplefilter("ignore")
+        ...     with torch.autograd.detect_anomaly():
+        ...         y = (x * 0).sqrt() * x
+        ...         y.backward()
+        Traceback (most recent call last):
+        RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+        self._check_nan = check_nan
+
+    def __enter__(self) -> None:
+        super().__init__(True, self._check_nan)

@@ -1,0 +1,477 @@
+"""Forward-mode automatic differentiation: dual tensors, a tangent beside each primal (floor 2).
+
+A `Level` is a dispatch mode that knows the tangents of tensors: while it is on, it computes beside every op `y = f(x)`
+the tangent of `y`, the Jacobian of `f` times the tangent of `x`. No op needs a rule of its own for that:
+
+- a formula of the op table, `g -> J^T g`, is linear in `g`, so its derivative by `g` is the transpose, `t -> J t`;
+- the Jacobian of a pointwise op is diagonal, so its formula is its own transpose;
+- a product of matrices is linear in each factor: `d(XY) = dX Y + X dY`;
+- a view of a tensor has the same view of its tangent.
+
+Levels nest: what a level computes is seen by the levels around it, and recorded as usual, so forward over forward,
+forward over reverse and reverse over forward all hold. Source: PyTorch's `torch.autograd.forward_ad`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.engine import grad
+from tinytorch.autograd.function import Function, FunctionNode
+from tinytorch.autograd.graph import Edge, Start, numbers
+from tinytorch.autograd.mode import DispatchMode, _Decorator, enable_grad, local
+from tinytorch.autograd.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+
+__all__ = [
+    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
+]  # fmt: skip
+
+Tangents = list[Tensor | None]
+
+
+class Level(DispatchMode):
+    """The tangents of one level; a context manager, on whose exit they are forgotten.
+
+    A tangent belongs to the array of a tensor, so that saved tensors that are unpacked still have it. That of a view
+    is taken from its base's when it is asked for.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.autograd.forward_ad import Level
+        >>> with Level() as level:
+        ...     x = level.dual(torch.tensor(3.0), torch.tensor(1.0))
+        ...     level.unpack(x * x)
+        UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
+    """
+
+    differentiates = True
+
+    def __init__(self) -> None:
+        #: By id of an array: a weak reference to it, its tangent, and for a view the base's tangent it was taken from.
+        self._tangents: dict[int, tuple[Any, Tensor, Tensor | None]] = {}
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self._tangents.clear()
+
+    def dual(self, primal: Tensor, tangent: Tensor) -> Tensor:
+        """Return a tensor on the memory of `primal`, and in its place of the graph, that has `tangent`.
+
+        Raises:
+            ValueError: one of them is not of floating point.
+            RuntimeError: the shapes differ.
+        """
+        for what, each in (("primal", primal), ("tangent", tangent)):
+            if not each.is_floating_point():
+                raise ValueError(
+                    f"Expected {what} to be floating point or complex, but got: {each.dtype}"
+                )
+        made = _alias(primal)
+        self._set(made, tangent)
+        return made
+
+    def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
+        """Return a tensor without its tangent, and the tangent (None where there is none)."""
+        state = local.state
+        modes = state.modes or ()
+        state.modes = tuple([mode for mode in modes if mode is not self]) or None
+        try:
+            return UnpackedDualTensor(_alias(tensor), self.tangent(tensor))
+        finally:
+            state.modes = modes or None
+
+    def tangent(self, x: Tensor) -> Tensor | None:
+        """Return the tangent of a tensor, or None."""
+        entry = self._tangents.get(id(x._array))
+        view = x._view
+        if view is None or (entry is not None and entry[2] is None):
+            return None if entry is None else entry[1]
+        whole = self._tangents.get(id(view.base._array))
+        if whole is None:
+            return None
+        if entry is None or entry[2] is not whole[1]:
+            self._set(x, view.replay(_laid_out(whole[1], view.base)), whole[1])
+            entry = self._tangents[id(x._array)]
+        return entry[1]
+
+    def _set(self, x: Tensor, tangent: Tensor, taken_from: Tensor | None = None) -> None:
+        if tangent._array.shape != x._array.shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
+                f"is not supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
+                f"{list(tangent.shape)}."
+            )
+        key, tangents = id(x._array), self._tangents
+        forget = functools.partial(_forget, tangents, key)
+        tangents[key] = (weakref.ref(x._array, forget), tangent, taken_from)
+
+    def _write(self, x: Tensor, tangent: Tensor) -> None:
+        """Give a tensor that was written to its new tangent, in the tangent of its base where it is a view."""
+        own = self._tangents.get(id(x._array))
+        if x._view is None or (own is not None and own[2] is None):
+            self._set(x, tangent)
+            return
+        base = x._view.base
+        whole = self.tangent(base)
+        whole = _zeros_like(base) if whole is None else _laid_out(whole, base).clone()
+        x._view.replay(whole).copy_(tangent)
+        self._set(base, whole)
+
+    def _set_of_saved(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
+        """Give the copy of what `x` held, which the node of a write to it saved, its tangent."""
+        edge = x._edge if x._view is None else x._view.base._edge
+        if edge is not None and edge[0].number > start and x._view is not None:
+            edge = edge[0].edges[1]  # below the `CopySlices` of the base
+        if tangent is None or edge is None or edge[0].number <= start:
+            return  # not recorded
+        node: Any = edge[0]
+        for (kind, position), item in zip(node.plan.sources, node.saved, strict=True):
+            if kind == INPUT and position == op.inputs[0]:
+                self._set(item[0], tangent)
+
+    # What it does beside each call ----------------------------------------------------------------
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the result of a call, having given its outputs their tangents."""
+        if local.state.inference:
+            return caller(*args, **kwargs)
+        if not isinstance(op, Op):
+            return self._call_function(op, caller, *args)
+        values = op.bind(args, kwargs)
+        inputs = values[op.inputs[0]] if op.many is not None else [values[i] for i in op.inputs]
+        if isinstance(inputs, Tensor):
+            inputs = (inputs,)
+        tangents: list[Any] = [
+            self.tangent(x) if isinstance(x, Tensor) else None for x in inputs or ()
+        ]
+        if all(tangent is None for tangent in tangents):
+            return caller(*args, **kwargs)
+        x = values[0]
+        writes = caller is not op.caller
+        if writes and any(op.arguments[0] in names for names in op.wants.values()):
+            values = (x.clone(), *values[1:])  # what it held
+        start = next(numbers)
+        result = caller(*args, **kwargs)
+        if values[0] is not x:
+            self._set_of_saved(x, op, tangents[0], start)
+        if op.view:
+            (tangent,) = tangents
+            views = op.caller(_laid_out(tangent, x), *values[1:])
+            for out, view in zip(_as_tuple(result), _as_tuple(views), strict=True):
+                # The view's own way to the base's tangent is as good, where there is one.
+                if out._view is None or self.tangent(out) is None:
+                    self._set(out, view)
+            return result
+        if not op.wants:
+            return result
+        outs = _as_tuple(result)
+        found = push_forward(op, values, outs, tangents)
+        for out, tangent in zip(outs, found, strict=True):
+            if writes:
+                self._write(out, _zeros_like(out) if tangent is None else tangent)
+            elif tangent is not None and out._array.dtype.kind == "f":
+                self._set(out, tangent)
+        return result
+
+    def _call_function(
+        self,
+        function: type[Function],
+        caller: Callable[..., Any],
+        ctx: FunctionNode,
+        args: tuple[Any, ...],
+    ) -> Any:
+        tangents = [self.tangent(x) if isinstance(x, Tensor) else None for x in args]
+        result = caller(ctx, args)
+        if all(tangent is None for tangent in tangents):
+            return result
+        outs = result if isinstance(result, tuple) else (result,)
+        given: list[Tensor | None] = []
+        for x, tangent in zip(args, tangents, strict=True):
+            if tangent is None and ctx._materialize and isinstance(x, Tensor):
+                tangent = _zeros_like(x)
+            elif tangent is not None and any(x is out for out in outs):
+                tangent = tangent.clone()  # it will be written to
+            given.append(tangent)
+        found = function.jvp(ctx.shown(), *given)
+        found = found if isinstance(found, tuple) else (found,)
+        ctx._for_forward = None
+        if len(found) != len(outs):
+            raise RuntimeError(
+                f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got "
+                f"{len(found)})"
+            )
+        for k, (out, tangent) in enumerate(zip(outs, found, strict=True)):
+            if tangent is None:
+                continue
+            if not isinstance(tangent, Tensor):
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}."
+                )
+            if not isinstance(out, Tensor) or out._array.dtype.kind != "f":
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
+                    "not a differentiable Tensor. You should return None at that position instead."
+                )
+            if not any(out is x for x in args):
+                self._set(out, tangent)
+            elif any(tangent is each for each in given):
+                self._write(out, tangent)
+            else:
+                raise RuntimeError(
+                    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward "
+                    "is modifying an input inplace, then the jvp function must modify the corresponding gradient "
+                    "inplace."
+                )
+        return result
+
+
+def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:
+    entry = tangents.get(key)
+    if entry is not None and entry[0] is reference:
+        del tangents[key]
+
+
+def push_forward(
+    op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tangents: Tangents
+) -> Tangents:
+    """Return the tangents of the outputs of a call, given those of its inputs (None where there is none)."""
+    given = tuple([isinstance(values[i], Tensor) for i in op.inputs])
+    needs = tuple([tangent is not None for tangent in tangents])
+    plan, sources = _plan(op, needs, given)
+    saved = [_argument(source, values, outs) for source in sources]
+    if not op.elementwise and not op.linear:
+        return _transposed(op, plan, saved, outs, tangents)
+    total: Tensor | None = None
+    for k, formula, indices in plan.rules:
+        tangent = tangents[k]
+        if op.linear:
+            i = op.inputs[k]
+            part = op.caller(*values[:i], tangent, *values[i + 1 :])
+        else:
+            part = formula(tangent, *[saved[i] for i in indices])
+        total = part if total is None else total + part
+    return [None if total is None else _fitted(total, outs[0])]
+
+
+def _transposed(
+    op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], tangents: Tangents
+) -> Tangents:
+    """Return the tangents of the outputs by the derivative of the op's formulas with respect to `g`."""
+    node = _new(op.node_class)
+    node.plan, node.saved = plan, saved
+    node.edges = tuple([None if tangent is None else _SOMEWHERE for tangent in tangents])
+    if not op.outputs:
+        node.outputs = len(outs)
+    recording = local.state.grad
+    with enable_grad():
+        gs = [
+            _zeros_like(out).requires_grad_()
+            if out._array.dtype.kind == "f" and number not in op.nondiff
+            else None
+            for number, out in enumerate(outs)
+        ]
+        grads = node.backward(tuple(gs) if node.outputs > 1 else gs[0], True, None)
+        ends, vectors = [], []
+        for g, tangent in zip(grads, tangents, strict=True):
+            if g is not None and tangent is not None and g.requires_grad:
+                ends.append(g)
+                vectors.append(tangent)
+    wanted = [g for g in gs if g is not None]
+    if not ends or not wanted:
+        return [None if g is None else _zeros_like(g) for g in gs]
+    vectors = [_fitted(vector, end) for vector, end in zip(vectors, ends, strict=True)]
+    found = iter(grad(ends, wanted, vectors, None, recording, True, True, False, True))
+    return [None if g is None else next(found) for g in gs]
+
+
+@functools.cache
+def _plan(op: Op, needs: tuple[bool, ...], given: tuple[bool, ...]) -> tuple[Plan, list[Any]]:
+    """Return the plan of the formulas, taking its values as they are, and what these values are."""
+    plan = op._plan(needs, given)
+    sources = plan.sources
+    plan.sources = [(PLAIN, None)] * len(sources)
+    return plan, sources
+
+
+def _argument(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
+    """Return what a formula's parameter stands for."""
+    kind, position = source
+    if kind in (PLAIN, INPUT):
+        return values[position]
+    if kind == OUTPUT:
+        return outs[position]
+    if kind == SHAPE:
+        return values[position]._array.shape if isinstance(values[position], Tensor) else ()
+    if kind == PROPERTY:
+        return position(values)
+    return None  # a cache: the formula computes it from the inputs, differentiably
+
+
+def _fitted(tangent: Tensor, like: Tensor) -> Tensor:
+    """Return a tangent broadcast and converted to what it is the tangent of."""
+    if tangent._array.shape != like._array.shape:
+        tangent = tangent.expand(like.shape)
+    if tangent._array.dtype != like._array.dtype:
+        tangent = tangent.to(like.dtype)
+    return tangent
+
+
+def _laid_out(tangent: Tensor, x: Tensor) -> Tensor:
+    """Return a tangent in memory that is laid out as that of `x`, so that the same views can be taken of both."""
+    if tangent._array.strides == x._array.strides:
+        return tangent
+    return _zeros_like(x).copy_(tangent)
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    return wrap(np.zeros_like(x._array))
+
+
+def _alias(x: Tensor) -> Tensor:
+    """Return a tensor on the same memory, in the same place of the graph, with an array of its own."""
+    made: Tensor = x.view_as(x)
+    if (
+        x._edge is not None or not x._requires_grad
+    ):  # else it stays a view, and is not to be written to
+        made._view = None
+    return made
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    return (result,) if isinstance(result, Tensor) else tuple(result)
+
+
+_new: Any = object.__new__
+_SOMEWHERE: Edge = (Start((), None), 0)  # an edge, for rules that ask which inputs need a gradient
+
+
+# PyTorch's names ----------------------------------------------------------------------------------
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` returns.
+
+    Attributes:
+        primal: the tensor without its tangent.
+        tangent: the tangent, of the same shape, or None.
+    """
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def _levels() -> list[Level]:
+    """Return this thread's levels that were entered by `enter_dual_level`: at most one, as in PyTorch."""
+    return [mode for mode in local.state.modes or () if isinstance(mode, _DualLevel)]
+
+
+class _DualLevel(Level):
+    """A level that `enter_dual_level` entered."""
+
+
+def enter_dual_level() -> int:
+    """Enter a level of forward mode and return its index, 0.
+
+    Raises:
+        RuntimeError: there is one already; use `tinytorch.func.jvp` to nest.
+    """
+    if _levels():
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _DualLevel().__enter__()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Exit the level; all its tangents are forgotten."""
+    levels = _levels()
+    if not levels and level is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level not in (None, len(levels) - 1):
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    levels[-1].__exit__()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """Return a tensor with the values (and memory) of `tensor` and a tangent: a direction in which to differentiate.
+
+    Args:
+        tensor: the primal, of floating point.
+        tangent: of the same shape.
+        level: the current one, which is the only one.
+
+    Raises:
+        RuntimeError: no level was entered; the shapes differ; the tensor has a tangent.
+        ValueError: one of them is not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+        ...     fwAD.unpack_dual(x ** 3).tangent
+        tensor([3., 0.])
+    """
+    levels = _levels()
+    if not levels and level is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    if not levels:
+        raise RuntimeError(
+            "Trying to access a forward AD level with an invalid index. This index was either not created or is "
+            "already deleted."
+        )
+    if level not in (None, 0):
+        raise RuntimeError("Invalid level given to _make_dual")
+    current = levels[-1]
+    if current.tangent(tensor) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    return current.dual(tensor, tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Return `(primal, tangent)` of a tensor; the tangent is None where it has none.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     fwAD.unpack_dual(torch.tensor(1.0))
+        UnpackedDualTensor(primal=tensor(1.), tangent=None)
+    """
+    levels = _levels()
+    if not levels or level not in (None, 0):
+        return UnpackedDualTensor(tensor, None)
+    return levels[-1].unpack(tensor)
+
+
+class dual_level(_Decorator):
+    """A level of forward mode, as a context manager or decorator: inside, `make_dual` and `unpack_dual` work.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     y = fwAD.make_dual(torch.tensor(0.0), torch.tensor(2.0)).sin()
+        ...     y
+        tensor(0., tangent=tensor(2.))
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc: object) -> None:
+        exit_dual_level()

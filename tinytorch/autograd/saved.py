@@ -1,0 +1,198 @@
+"""Hooks on what a graph saves: pack it, move it, allow writes to it (floor 2). `autograd.graph` has PyTorch's names.
+
+Each is a dispatch mode that looks, after a call, at the node that the call left. Source: "Hooks for saved tensors" of
+PyTorch's autograd notes.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tinytorch.autograd.mode import DispatchMode, local
+
+__all__ = [
+    "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
+
+
+class _Disabled(threading.local):
+    message: str | None = None
+
+
+_disabled = _Disabled()
+
+
+class saved_tensors_hooks(DispatchMode):
+    """Inside, what an op saves for backward is what `pack_hook` makes of it; `unpack_hook` gives it back in backward.
+
+    Of nested ones the innermost counts. Both hooks run without recording.
+
+    Args:
+        pack_hook: takes a tensor that an op saves, and returns anything.
+        unpack_hook: takes that, and returns a tensor of the same values.
+
+    Raises:
+        TypeError: a hook is not callable, or (in backward) `unpack_hook` did not return a tensor.
+        RuntimeError: inside `disable_saved_tensors_hooks`; or `pack_hook` writes to the tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), torch.from_numpy):
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2., 2.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> Any:
+        if not (callable(self.pack_hook) and callable(self.unpack_hook)):
+            raise TypeError("saved_tensors_hooks: both hooks must be callable")
+        if _disabled.message is not None:
+            raise RuntimeError(_disabled.message)
+        return super().__enter__()
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the result of a call whose node keeps what the hooks packed."""
+        state = local.state
+        others = state.modes or ()
+        # (`dispatch` puts the modes back.)
+        state.modes = tuple([m for m in others if not isinstance(m, saved_tensors_hooks)]) or None
+        result = caller(*args, **kwargs)
+        for node in nodes_of(result):
+            node.pack(self.pack_hook, self.unpack_hook)
+        return result
+
+
+def nodes_of(result: Any) -> set[Any]:
+    """Return the nodes that made the tensors of a result."""
+    several = result if isinstance(result, (tuple, list)) else (result,)
+    edges = [getattr(each, "_edge", None) for each in several]
+    return {edge[0] for edge in edges if edge is not None}
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, entering `saved_tensors_hooks` raises RuntimeError with this message, as does being inside already.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+        ...     with torch.autograd.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+        RuntimeError: not here
+    """
+    if any(isinstance(mode, saved_tensors_hooks) for mode in local.state.modes or ()):
+        raise RuntimeError(error_message)
+    before = _disabled.message
+    _disabled.message = error_message
+    try:
+        yield
+    finally:
+        _disabled.message = before
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep saved tensors on the CPU until backward needs them. On the CPU, where all tensors are, nothing changes.
+
+    Args:
+        pin_memory: accepted; there is no device to copy to.
+        device_type: accepted for the same reason.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.save_on_cpu():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(
+            lambda tensor: (tensor.device, tensor.cpu()), lambda item: item[1].to(item[0])
+        )
+
+
+class _Handle:
+    """A saved tensor: its memory, and after a write to that the copy that was made before."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Inside, tensors saved for backward may be written to in place: they are copied before the write.
+
+    Forward and backward are both to be inside. `clear()` on what `with` gives forgets all that was saved.
+
+    Raises:
+        RuntimeError: contexts are nested.
+        AssertionError: (in backward) the graph was recorded in a context that has ended, or was cleared.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2, requires_grad=True)
+        >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.clone()
+        ...     z = y.sin()
+        ...     _ = y.add_(5)
+        ...     z.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self._pack, self._unpack)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was saved."""
+        #: By id of a version cell, what was saved on that memory.
+        self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
+        self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
+
+    def __enter__(self) -> Any:
+        if any(isinstance(mode, type(self)) for mode in local.state.modes or ()):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        return super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self.clear()
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Copy what a write in place would change, then do as all hooks do."""
+        if getattr(op, "caller", caller) is not caller:
+            for handle in self._saved.pop(id(args[0]._cell), ()):
+                handle.tensor = handle.tensor.clone()
+        return super().call(op, caller, args, kwargs)
+
+    def _pack(self, tensor: Any) -> _Handle:
+        handle = _Handle(tensor.detach())
+        self._saved.setdefault(id(tensor._cell), weakref.WeakSet()).add(handle)
+        self._known.add(handle)
+        return handle
+
+    def _unpack(self, handle: _Handle) -> Any:
+        if handle not in self._known:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
+            )
+        return handle.tensor

@@ -1,0 +1,723 @@
+"""The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize` (floor 4).
+
+Forward transforms are levels of forward mode (`autograd/forward_ad.py`). Reverse transforms share one graph: each run
+of a function gets inputs of its own, leaves on the same memory whose node, `_Input`, leads on to where they came from.
+So a gradient with respect to them stops there, one level of nesting cannot be taken for another, and what the run
+returns is part of the graph around it. What is not tracked around it leaves without a graph.
+Source: PyTorch's `torch.func` (functorch).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd import engine
+from tinytorch.autograd.forward_ad import Level
+from tinytorch.autograd.functional import (
+    forward_jacobian,
+    jacobian_block,
+    tangent_of,
+    unit_tensors,
+)
+from tinytorch.autograd.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
+from tinytorch.autograd.mode import enable_grad, local
+from tinytorch.func.pytree import Structure, describe, flatten, tree_map, unflatten
+from tinytorch.ops.create import zeros_like
+
+Argnums = int | tuple[int, ...]
+Function = Callable[..., Any]
+
+
+@contextmanager
+def _no_inference_mode() -> Iterator[None]:
+    """Switch inference mode off, and nothing else: transforms work inside of it too (a context and a decorator)."""
+    state = local.state
+    before, state.inference = state.inference, False
+    try:
+        yield
+    finally:
+        state.inference = before
+
+
+# Reverse mode: one run of a function --------------------------------------------------------------
+
+
+class _Phase:
+    """Whether a run is active: nodes hold this rather than the run, which holds them."""
+
+    active = False
+
+
+class _Input(Node):
+    """The node of a run's input: an identity, from where the input came to its use in the run."""
+
+    __slots__ = ("phase",)
+
+    def __init__(self, phase: _Phase, array: Any, edge: Edge | None) -> None:
+        self.phase, self.shape, self.dtype = phase, array.shape, array.dtype
+        self.edges, self.hooks, self.number = (edge,), Hooks(), next(numbers)
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Hand the gradient on to where the input came from."""
+        if needed is None and self.phase.active:
+            raise RuntimeError(
+                "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+                "functorch.vjp instead or call backward() outside of functorch transforms."
+            )
+        return (g,)
+
+
+class _Run:
+    """One run of a function that is differentiated in reverse mode.
+
+    Attributes:
+        start: a creation number: nodes of the run have greater ones.
+        phase: whether the function is still running.
+        recording: whether the surroundings record; if not, the run is not connected to them.
+        inputs: by id of the run's inputs, these and the tensors that they stand for.
+    """
+
+    def __init__(self) -> None:
+        self.start = next(numbers)
+        self.phase = _Phase()
+        self.recording = local.state.grad
+        self.inputs: dict[int, tuple[Tensor, Tensor, Node | None]] = {}
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Record, whatever the surroundings do: a transform's result does not depend on `no_grad` around it."""
+        self.phase.active = True
+        try:
+            with enable_grad(), _no_inference_mode():
+                yield
+        finally:
+            self.phase.active = False
+
+    def enter(self, x: Any) -> Tensor:
+        """Return a leaf on the memory of `x` that stands for it in the run."""
+        if not isinstance(x, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+        edge = None
+        if self.recording and x.requires_grad:
+            edge = x._edge or leaf_edge(x)
+        inner = _without_graph(x)
+        inner._cell = [0] if x._cell is None else x._cell
+        inner.requires_grad_()
+        node = _Input(self.phase, x._array, edge)
+        inner._accumulator, inner._hooks = weakref.ref(node), node.hooks
+        self.inputs[id(inner)] = (inner, x, node)
+        return inner
+
+    def share(self, x: Any) -> Any:
+        """Return what the run gets for an argument that is not differentiated.
+
+        It may write to a tensor in place, in terms of what is differentiated: to one of its own, on the same memory.
+        """
+        if not isinstance(x, Tensor) or x.requires_grad:
+            return x
+        inner = _without_graph(x)
+        self.inputs[id(inner)] = (inner, x, None)
+        return inner
+
+    def inner(
+        self, args: tuple[Any, ...], positions: Sequence[int]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the run's own arguments, and those of them at `positions`, which are differentiated."""
+        inner = tuple(
+            [
+                tree_map(self.enter if k in positions else self.share, each)
+                for k, each in enumerate(args)
+            ]
+        )
+        return inner, tuple([inner[k] for k in positions])
+
+    def gradients(
+        self,
+        outs: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        weights: Sequence[Tensor | None],
+        create_graph: bool,
+        retain_graph: bool = True,
+    ) -> list[Tensor]:
+        """Return the gradients of the weighted sum of `outs`; zeros for inputs that no output depends on."""
+        pairs = [pair for pair in zip(outs, weights, strict=True) if pair[0].requires_grad]
+        if not pairs or not xs:
+            return [zeros_like(x) for x in xs]
+        starts, vectors = zip(*pairs, strict=True)
+        found = engine.grad(starts, xs, vectors, retain_graph, create_graph, allow_unused=True)
+        return [zeros_like(x) if g is None else g for g, x in zip(found, xs, strict=True)]
+
+    def is_connected(self, tensors: Sequence[Any]) -> bool:
+        """Return whether what is around the run may want to differentiate gradients that depend on these tensors."""
+        if not self.recording:
+            return False
+        around = _Surroundings()
+
+        def tracked(x: Any, levels: list[Level]) -> bool:
+            return isinstance(x, Tensor) and (
+                around.track(x)
+                or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
+            )
+
+        return any(tracked(each, _levels()) for each in tensors)
+
+    def leave(self, tree: Any) -> Any:
+        """Return what the run returns as its caller gets it: without a graph where nothing around is tracked.
+
+        Raises:
+            RuntimeError: a leaf of the tree is no Tensor.
+        """
+        around = _Surroundings() if self.recording else None
+        return tree_map(lambda x: self._left(x, around, _levels()), tree)
+
+    def _left(self, x: Any, around: _Surroundings | None, levels: list[Level]) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
+        if id(x) in self.inputs and x.is_leaf:
+            return self.inputs[id(x)][1]
+        tangents = [level.tangent(x) for level in levels]
+        ours = x.requires_grad and x._edge is not None and x._edge[0].number > self.start
+        out = _without_graph(x) if ours and (around is None or not around.track(x)) else x
+        for k, (level, tangent) in enumerate(zip(levels, tangents, strict=True)):
+            if tangent is not None:  # a tangent may have been computed from the run's inputs too
+                left = self._left(tangent, around, levels[:k])
+                if left is not tangent:
+                    out = level.dual(out, left)
+        return out
+
+
+class _Surroundings:
+    """What is tracked around a run: leaves, and the inputs of runs that are active."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, bool] = {}
+
+    def track(self, x: Tensor) -> bool:
+        """Return whether the graph of `x` leads there."""
+        if not x.requires_grad:
+            return False
+        root = (x._edge or leaf_edge(x))[0]
+        known, new, stack = self._known, [], [root]
+        while stack:
+            node = stack.pop()
+            if node in known:
+                continue
+            known[node] = isinstance(node, AccumulateGrad) or (
+                isinstance(node, _Input) and node.phase.active
+            )
+            if not known[node]:
+                new.append(node)
+                stack += [edge[0] for edge in node.edges if edge is not None]
+        for node in sorted(new, key=lambda node: node.number):  # what a node depends on comes first
+            known[node] = any(known[edge[0]] for edge in node.edges if edge is not None)
+        return known[root]
+
+
+def _levels() -> list[Level]:
+    """Return the levels of forward mode that are on, the outermost first."""
+    return [mode for mode in local.state.modes or () if isinstance(mode, Level)]
+
+
+def _without_graph(x: Tensor) -> Tensor:
+    """Return a tensor on the same memory, with the same tangents, that does not require grad."""
+    for level in _levels():
+        level.tangent(x)  # when asked, the level notes that of a view, which it has from its base
+    made: Tensor = wrap(x._array)
+    made._cell = x._cell
+    return made
+
+
+# Arguments ----------------------------------------------------------------------------------------
+
+
+def _chosen(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
+    """Return the positions in `args` that `argnums` names."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    several = (argnums,) if isinstance(argnums, int) else argnums
+    if not several:
+        raise RuntimeError("argnums must be non-empty")
+    found = []
+    for each in several:
+        if not isinstance(each, int):
+            raise RuntimeError(f"argnum must be int, got: {type(each)}")
+        if not -len(args) <= each < len(args):
+            raise RuntimeError(f"Got argnum={each}, but only {len(args)} positional inputs")
+        found.append(each % len(args))
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(found)}")
+    return tuple(found)
+
+
+def _with_aux(result: Any, has_aux: bool, caller: str) -> tuple[Any, Any]:
+    """Return what a function returned as (output, aux)."""
+    if not has_aux:
+        return result, ()
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(
+            f"{caller}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return result
+
+
+def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], Structure]:
+    """Return the leaves of an output and its structure, having checked that they are tensors."""
+    leaves, structure = flatten(output)
+    if not leaves or (len(leaves) == 1 and leaves[0] is None):
+        raise RuntimeError(
+            f"{caller}: Expected f to be a function that has non-empty output (got output = {leaves})"
+        )
+    for each in leaves:
+        if not isinstance(each, Tensor):
+            raise RuntimeError(
+                f"{caller}: expected f(*primals) to return only tensors, got unsupported type {type(each)}"
+            )
+    return leaves, structure
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+
+def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the gradient of a scalar function.
+
+    It nests: `grad(grad(f))` is the second derivative. `no_grad` inside of `func` is respected, around it is not. The
+    result requires grad only if something around it is tracked.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns a 0-d Tensor.
+        argnums: the position, or positions, of the arguments to differentiate by.
+        has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
+
+    Returns:
+        A function of the same arguments, which returns a gradient of the structure of the argument; for a tuple of
+        `argnums`, a tuple.
+
+    Raises:
+        RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
+        ValueError: (when called) such an argument holds something other than tensors.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import grad
+        >>> x = torch.tensor(2.0)
+        >>> grad(lambda x: x ** 3)(x), grad(grad(lambda x: x ** 3))(x)
+        (tensor(12.), tensor(12.))
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the gradient and the value of a scalar function.
+
+    Args:
+        func, argnums, has_aux: see `grad`.
+
+    Returns:
+        A function of the same arguments that returns `(gradient, value)`; `(gradient, (value, aux))` with `has_aux`.
+
+    Raises:
+        RuntimeError, ValueError: (when called) see `grad`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.grad_and_value(lambda x: x ** 3)(torch.tensor(2.0))
+        (tensor(12.), tensor(8.))
+    """
+    name = "grad_and_value(f)(*args)"
+
+    @functools.wraps(func)
+    def gradient_and_value(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        run = _Run()
+        with run():
+            positions = _chosen(args, argnums)
+            inner, chosen = run.inner(args, positions)
+            result = func(*inner, **tree_map(run.share, kwargs))
+            output, aux = _with_aux(result, has_aux, name)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(
+                    f"{name}: Expected f(*args) to return a Tensor, got {type(output)}"
+                )
+            if output.dim() != 0:
+                raise RuntimeError(
+                    f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+                    "you wanted to use the vjp or jacrev APIs instead?"
+                )
+            xs, structure = flatten(chosen[0] if isinstance(argnums, int) else chosen)
+            run.phase.active = False
+            connected = run.is_connected([output])
+            # (What `aux` holds may still need what the graph saved.)
+            found = run.gradients([output], xs, [None], connected, connected or has_aux)
+            found, output, aux = run.leave((found, output, aux))
+        return unflatten(found, structure), (output, aux) if has_aux else output
+
+    return gradient_and_value
+
+
+def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return `func(*primals)`, and the function that multiplies vectors with its Jacobian from the left.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
+        *primals: its arguments.
+        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
+
+    Returns:
+        `(output, vjp_fn)`, or `(output, vjp_fn, aux)`. `vjp_fn(cotangents)`, for cotangents of the structure of the
+        output, returns a tuple with a gradient for each of `primals`; it may be called many times.
+
+    Raises:
+        RuntimeError: `func` does not return tensors of floating point; the cotangents' structure is another.
+        ValueError: an argument is no Tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> output, vjp_fn = torch.func.vjp(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
+        >>> vjp_fn(torch.tensor([1.0, 10.0]))
+        (tensor([ 2., 40.]),)
+    """
+    pulled = _Pullback(func, primals, tuple(range(len(primals))), has_aux)
+    return (pulled.output, pulled.vjp, pulled.aux) if has_aux else (pulled.output, pulled.vjp)
+
+
+class _Pullback:
+    """A function that has run, and what its gradients are computed from.
+
+    Attributes:
+        output, aux: what it returned, as the caller gets it.
+        outs: the leaves of the output in the graph of the run.
+        xs, structure: the leaves of the inputs that are differentiated, and the structure of the tuple of these inputs.
+    """
+
+    def __init__(
+        self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool
+    ) -> None:
+        name = "vjp(f, *primals)"
+        self.run = run = _Run()
+        with run():
+            inner, chosen = run.inner(args, positions)
+            output, aux = _with_aux(func(*inner), has_aux, name)
+            self.outs, self.output_structure = _tensor_leaves(output, name)
+            for out in self.outs:
+                if not out.is_floating_point():
+                    raise RuntimeError(
+                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
+                        f"dtype {out.dtype}"
+                    )
+            self.xs, self.structure = flatten(chosen)
+            run.phase.active = False
+            self.connected = run.is_connected(self.outs)
+            self.output, self.aux = run.leave((output, aux))
+
+    @_no_inference_mode()
+    def vjp(self, cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
+        """Return the gradients for `cotangents`, which have the structure of the output."""
+        weights, structure = flatten(cotangents)
+        if structure != self.output_structure:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {describe(structure)}, primal output: {describe(self.output_structure)}"
+            )
+        if create_graph is None:
+            create_graph = local.state.grad and (self.connected or self.run.is_connected(weights))
+        found = self.run.gradients(self.outs, self.xs, weights, create_graph, retain_graph)
+        return self.run.leave(unflatten(found, self.structure))
+
+    def row(self, out: Tensor, unit: Tensor) -> list[Tensor]:
+        """Return the gradients of one element of an output, still in the graph of the run."""
+        connected = self.connected and local.state.grad
+        return self.run.gradients([out], self.xs, [unit], connected)
+
+
+def jacrev(
+    func: Function,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Function:
+    """Return the function that computes the Jacobian of a function by reverse mode.
+
+    There is one walk backward for each element of the output: for more outputs than inputs `jacfwd` is faster.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
+        argnums: the position, or positions, of the arguments to differentiate by.
+        has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
+        chunk_size: accepted; rows are computed one by one.
+
+    Returns:
+        A function of the same positional arguments. Its result has the structure of the output, in which each leaf is
+        replaced by the structure of the argument (a tuple of them for a tuple of `argnums`), whose leaves are tensors
+        of shape `output.shape + input.shape`.
+
+    Raises:
+        RuntimeError, ValueError: see `vjp`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    @_no_inference_mode()
+    def jacobian(*args: Any) -> Any:
+        positions = _chosen(args, argnums)
+        pulled = _Pullback(func, args, positions, has_aux)
+        blocks = []
+        for out in pulled.outs:
+            rows = [pulled.row(out, unit) for unit in unit_tensors(out)]
+            columns: Any = zip(*rows, strict=True) if rows else [()] * len(pulled.xs)
+            blocks.append(
+                [
+                    jacobian_block(column, 0, out, x)
+                    for column, x in zip(columns, pulled.xs, strict=True)
+                ]
+            )
+        found = pulled.run.leave(blocks)
+        result = _of_blocks(found, pulled.output_structure, pulled.structure, argnums)
+        return (result, pulled.aux) if has_aux else result
+
+    return jacobian
+
+
+def _of_blocks(
+    blocks: Sequence[Sequence[Tensor]], outputs: Structure, inputs: Structure, argnums: Any
+) -> Any:
+    """Return the blocks `[i][j]` of a Jacobian in the structure of the outputs, and in it that of the inputs."""
+    parts = [unflatten(row, inputs) for row in blocks]
+    return unflatten([part[0] for part in parts] if isinstance(argnums, int) else parts, outputs)
+
+
+# Forward mode -------------------------------------------------------------------------------------
+
+_JVP = "jvp(f, primals, tangents)"
+
+
+@_no_inference_mode()
+def jvp(
+    func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Return `func(*primals)` and its Jacobian times `tangents`, by forward mode.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
+        primals: the tuple of its arguments.
+        tangents: of the structure and shapes of `primals`.
+        strict: raise an error for an output that does not depend on the inputs, rather than return zeros.
+        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
+
+    Returns:
+        `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
+
+    Raises:
+        RuntimeError: `primals` is no tuple; `tangents` has another structure or shape; `func` does not return
+            tensors; with `strict`, see there.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
+        >>> torch.func.jvp(torch.mul, (x, y), (torch.tensor(1.0), torch.tensor(0.0)))
+        (tensor(6.), tensor(3.))
+    """
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    xs, structure = flatten(primals)
+    vs, structure_of_vs = flatten(tangents)
+    if structure != structure_of_vs:
+        raise RuntimeError(
+            f"{_JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {describe(structure)} and tangents "
+            f"with structure {describe(structure_of_vs)}"
+        )
+    for name, leaves in (("primals", xs), ("tangents", vs)):
+        if not leaves:
+            raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
+        for each in leaves:
+            if not isinstance(each, Tensor):
+                raise RuntimeError(
+                    f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}"
+                )
+    with Level() as level:
+        duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
+        output, aux = _with_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
+        outs, structure = _tensor_leaves(output, _JVP)
+        if strict and any(level.tangent(out) is None for out in outs):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed with strict=True."
+            )
+        found = (
+            unflatten([level.unpack(out).primal for out in outs], structure),
+            unflatten([tangent_of(level, out) for out in outs], structure),
+        )
+        return (*found, _primals(level, aux)) if has_aux else found
+
+
+def _primals(level: Level, tree: Any) -> Any:
+    def primal(x: Any) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
+        return level.unpack(x).primal
+
+    return tree_map(primal, tree)
+
+
+def jacfwd(
+    func: Function, argnums: Argnums | None = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Function:
+    """Return the function that computes the Jacobian of a function by forward mode.
+
+    `func` is called once for each element of its inputs: for more inputs than outputs `jacrev` is faster.
+
+    Args:
+        func, has_aux: see `jacrev`.
+        argnums: see `jacrev`; None stands for all arguments.
+        randomness: accepted; each call of `func` draws numbers of its own.
+
+    Returns:
+        A function of the same positional arguments; its result is that of `jacrev`.
+
+    Raises:
+        RuntimeError: (when called) `func` does not return tensors; `argnums` does not fit the arguments.
+        ValueError: (when called) an argument is not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    @_no_inference_mode()
+    def jacobian(*args: Any) -> Any:
+        positions = tuple(range(len(args))) if argnums is None else _chosen(args, argnums)
+        xs, inputs = flatten(tuple([args[k] for k in positions]))
+        outputs: Structure = None
+        auxes: list[Any] = []
+
+        def flat(level: Level | None, *duals: Tensor) -> list[Tensor]:
+            nonlocal outputs
+            new = dict(zip(positions, unflatten(duals, inputs), strict=True))
+            result = func(*[new.get(k, each) for k, each in enumerate(args)])
+            output, aux = _with_aux(result, has_aux, _JVP)
+            outs, outputs = _tensor_leaves(output, _JVP)
+            if not auxes:
+                auxes.append(aux if level is None else _primals(level, aux))
+            return outs
+
+        blocks = forward_jacobian(flat, xs)
+        result = _of_blocks(blocks, outputs, inputs, argnums)
+        return (result, auxes[0]) if has_aux else result
+
+    return jacobian
+
+
+def hessian(func: Function, argnums: Argnums = 0) -> Function:
+    """Return the function that computes the Hessian of a function: `jacfwd(jacrev(func))`.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
+        argnums: the position, or positions, of the arguments to differentiate by.
+
+    Returns:
+        A function of the same positional arguments, which returns tensors of shape
+        `output.shape + input.shape + input.shape`; structured as the results of `jacrev`, twice.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """Return `func(*primals)`, and the function that multiplies its Jacobian there with tangents.
+
+    `func` runs once, and the graph is kept: for many tangents that takes less time than `jvp`, and more memory.
+
+    Args:
+        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
+        *primals: its arguments.
+
+    Returns:
+        `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure.
+
+    Raises:
+        RuntimeError: (by `jvp_fn`) the tangents' structure, shape or dtype is not that of the primals.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.zeros(2))
+        >>> jvp_fn(torch.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+    """
+    output, vjp_fn = vjp(func, *primals)
+    # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
+    _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
+    xs, structure = flatten(primals)
+    expected = [(x.shape, x.device, x.dtype) for x in xs]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        vs, found = flatten(tangents)
+        if found != structure:
+            raise RuntimeError(
+                f"Expected the tangents {describe(found)} to have the same argspec as the primals {describe(structure)}"
+            )
+        for k, v in enumerate(vs):
+            for what, have, want in zip(
+                ("shape", "device", "dtype"), (v.shape, v.device, v.dtype), expected[k], strict=True
+            ):
+                if have != want:
+                    raise RuntimeError(
+                        f"tangent:{k} with {what} {have} in flattened pytree doesn't match the {what} {want} of the "
+                        "corresponding primal."
+                    )
+        return jvp_of(tangents)[0]
+
+    return output, jvp_fn
+
+
+def vmap(
+    func: Function,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Function:
+    """Raise NotImplementedError: there is no vectorization; loop over the batch and stack the results.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> batch = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.stack([torch.func.grad(lambda x: (x * x).sum())(x) for x in batch])  # vmap(grad(...))(batch)
+        tensor([[2., 4.],
+                [6., 8.]])
+    """
+    raise NotImplementedError(
+        "vmap is left out of tinytorch. Loop over the batch and stack the results: instead of vmap(f)(xs), "
+        "torch.stack([f(x) for x in xs]); where f returns a container, stack each of its tensors."
+    )
