@@ -1,11 +1,25 @@
 """Settings of all tests."""
 
 import os
+from typing import Any
 
-from hypothesis import settings
+from hypothesis import seed, settings
 
 # The same examples in every run, so that a change is judged by what it changes. Run with
-# HYPOTHESIS_PROFILE=explore to look for new ones.
+# HYPOTHESIS_PROFILE=explore to look for new ones, with =long for very many, the same ones for the same TINYTORCH_SEED.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.register_profile("long", max_examples=20_000, deadline=None, database=None)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
+SEED = int(os.environ.get("TINYTORCH_SEED", "0"))
+settings.load_profile(PROFILE)
+
+
+def seeded(test: Any) -> Any:
+    """Let a long run of a test start from the seed."""
+    return seed(SEED)(test) if PROFILE == "long" else test
+
+
+def pytest_report_header() -> str | None:
+    """Say what a long run started from."""
+    return f"hypothesis seed: TINYTORCH_SEED={SEED}" if PROFILE == "long" else None

@@ -13,6 +13,7 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch.autograd import graph
 from tinytorch.autograd.mode import local
+from tinytorch.autograd.view import USUAL, needs_grad, refresh
 from tinytorch.device import cpu, device
 from tinytorch.kernels import printing
 
@@ -158,27 +159,34 @@ class Tensor:
 
     def _current(self) -> Tensor:
         """Return self with `_edge` up to date: a view looks whether its memory was written to since."""
-        view = self._view
-        if view is not None and self._cell is not None and view.seen != self._cell[0]:
-            view.refresh(self)
+        if self._view is not None:
+            refresh(self)
         return self
 
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded; can be set on leaves of floating point."""
-        return self._current()._requires_grad
+        view = self._view
+        if view is None:
+            return self._requires_grad
+        if (
+            view.kind == USUAL
+        ):  # (others cannot follow a write, and say so where their edge is needed)
+            refresh(self)
+        return needs_grad(self)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, (bool, np.bool_)):
             raise RuntimeError("requires_grad must be a bool")
-        if self._current()._edge is not None:
-            if not value:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
-            return
+        if self._edge is not None:
+            hint = (
+                " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+            raise RuntimeError(
+                f"you can only change requires_grad flags of leaf variables.{'' if value else hint}"
+            )
         if value and not self.dtype.is_floating_point:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
@@ -188,6 +196,11 @@ class Tensor:
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
             )
         self._requires_grad = bool(value)
+        view = self._view
+        if view is not None:
+            if value and not view.own:
+                self._accumulator = None  # from now on it takes up its gradient
+            view.own = bool(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` in place and return self.
@@ -197,7 +210,8 @@ class Tensor:
             >>> torch.zeros(2).requires_grad_()
             tensor([0., 0.], requires_grad=True)
         """
-        self.requires_grad = requires_grad
+        if self._edge is None or not requires_grad:
+            self.requires_grad = requires_grad
         return self
 
     @property
@@ -214,8 +228,7 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this is."""
-        edge = self._current()._edge
-        return 0 if edge is None else edge[1]
+        return 0 if self._edge is None else self._edge[1]
 
     @property
     def grad(self) -> Tensor | None:
@@ -293,10 +306,10 @@ class Tensor:
             >>> y.grad
             tensor([1., 1.])
         """
-        if not self.requires_grad:
+        if not needs_grad(self):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if self._edge is not None:
-            node, number = self._edge
+            node, number = self._current()._edge  # type: ignore[misc]
             node._own_hooks().retain[number] = weakref.ref(self)
 
     def register_hook(self, hook: Any) -> graph.RemovableHandle:
@@ -336,15 +349,16 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self._edge is not None:
+        if not self.is_leaf:
             raise RuntimeError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
         return graph.add_hook(self._place_of_hooks()[0].accumulated, hook)
 
     def _place_of_hooks(self) -> tuple[graph.Hooks, int]:
-        if self._edge is not None:
-            return self._edge[0]._own_hooks(), self._edge[1]
+        edge = self._current()._edge
+        if edge is not None:
+            return edge[0]._own_hooks(), edge[1]
         return graph.hooks_of_leaf(self), 0
 
     # Memory ---------------------------------------------------------------------------------------
@@ -391,6 +405,8 @@ class Tensor:
         Raises:
             RuntimeError: it is a view, whose base would not know.
         """
+        if local.state.inference:
+            return self  # as PyTorch's, which is not looked at there
         if self._view is not None:
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
@@ -409,7 +425,9 @@ class Tensor:
         """
         # (Tangents belong to arrays: where there may be any, the new tensor gets an array of its own.)
         array = self._array
-        return wrap(array if local.state.modes is None else array.view())  # type: ignore[no-any-return]
+        made: Tensor = wrap(array if local.state.modes is None else array.view())
+        made._cell = None if self._cell is None else [0]
+        return made
 
     @data.setter
     def data(self, value: Tensor) -> None:

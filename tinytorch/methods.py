@@ -191,7 +191,7 @@ OPERATORS: dict[str, Any] = {
     "__radd__": pointwise.plus,
     "__iadd__": _add,
     "__sub__": pointwise.minus,
-    "__rsub__": _reflected(pointwise.minus),
+    "__rsub__": pointwise.rsub,
     "__isub__": _sub,
     "__mul__": pointwise.mul,
     "__rmul__": pointwise.mul,

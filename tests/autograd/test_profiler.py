@@ -141,8 +141,9 @@ class TestCounts:
         }
         #: What PyTorch has no op for: formulas that it runs in C++, and the parts of its `as_strided`.
         own = {
-            "as_strided_backward", "bce_slope", "column_sums", "copy_slices", "embed", "erase", "extract",
-            "index_backward", "minus_twice", "prelu_kernel", "prelu_kernel_backward", "scan", "scatter_multiply", "shift", "take_backward", "unsafe_view",
+            "as_strided_backward", "bce_slope", "column_sums", "copy_slices", "embed", "erase",
+            "extract", "index_backward", "minus_twice", "prelu_kernel", "prelu_kernel_backward",
+            "scan", "scatter_multiply", "shift", "take_backward", "unsafe_view",
         }  # fmt: skip
         found = set()
         for info in pkgutil.iter_modules(ops.__path__):

@@ -127,7 +127,7 @@ class Level(DispatchMode):
         """Give the copy of what `x` held, which the node of a write to it saved, its tangent."""
         edge = x._edge if x._view is None else x._view.base._edge
         if edge is not None and edge[0].number > start and x._view is not None:
-            edge = edge[0].edges[1]  # below the `CopySlices` of the base
+            edge = (edge[0].inner, 0)  # type: ignore[attr-defined]  # what `CopySlices` holds
         if tangent is None or edge is None or edge[0].number <= start:
             return  # not recorded
         node: Any = edge[0]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tinytorch import dtypes
+from tinytorch.autograd import mode
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.saved import (
     allow_mutation_on_saved_tensors,
@@ -490,21 +491,26 @@ def leaf_edge(leaf: Tensor) -> Edge:
         node = reference()
         if node is not None:
             return (node, 0)
+    if mode.alone:
+        return (_accumulator(leaf), 0)
     with _making:  # two threads may come here with one leaf, and must leave with one node
         reference = leaf._accumulator
         node = None if reference is None else reference()
-        if node is None:
-            node = _new(AccumulateGrad)
-            array = leaf._array
-            node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
-            node.edges = node.saved = ()
-            node.hooks = None
-            # Below every other node's, so that leaves come last and get one sum.
-            node.number = -next(numbers)
-            if leaf._hooks is not None:
-                node._own_hooks()
-            leaf._accumulator = _weakly(node)
-    return (node, 0)
+        return (_accumulator(leaf) if node is None else node, 0)
+
+
+def _accumulator(leaf: Tensor) -> AccumulateGrad:
+    """Return a new `AccumulateGrad` for a leaf."""
+    node: AccumulateGrad = _new(AccumulateGrad)
+    array = leaf._array
+    node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
+    node.edges = node.saved = ()
+    node.hooks = None
+    node.number = -next(numbers)  # below every other node's: leaves come last and get one sum
+    if leaf._hooks is not None:
+        node._own_hooks()
+    leaf._accumulator = _weakly(node)
+    return node
 
 
 _making = threading.RLock()  # of what a leaf or a node has one of

@@ -1,23 +1,32 @@
 """In-place variants of ops, and how a write enters the graph (floor 2).
 
 Writing to a tensor that is no view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
-the base as it was, with the view's region replaced. Other views of that base notice by the version (see `view.py`).
+the base as it was, with the view's part replaced. Views of that base notice by the version (see `view.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.graph import Edge
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.graph import FREED, Edge, Node, numbers
 from tinytorch.autograd.mode import dispatch, local
-from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated
-from tinytorch.autograd.view import Steps, check_write, move_retained, refresh, region
-from tinytorch.kernels.shape import is_dense
+from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated, view_op
+from tinytorch.autograd.view import (
+    View,
+    check_recorded,
+    count_write,
+    expanded,
+    move_retained,
+    needs_grad,
+    refresh,
+    shared_places,
+)
+from tinytorch.kernels import shape as kernels
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -40,13 +49,13 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
-        edges = made.edges_of([values[i] for i in made.inputs]) if state.grad else None
-        check_write(x, edges is not None)
+        edges = _edges(made, x, values) if state.grad else None
+        if expanded(x._array):
+            raise shared_places()
         target = x._array
-        if x._cell is not None:
-            for i in made.inputs[1:]:
-                if isinstance(values[i], Tensor) and values[i]._cell is x._cell:
-                    check_overlap(target, values[i]._array)
+        for i in made.inputs[1:]:
+            if isinstance(values[i], Tensor) and values[i]._cell is x._cell:
+                check_overlap(target, values[i]._array)
         residuals: tuple[Any, ...] = ()
         before = None
         try:
@@ -56,7 +65,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
                     made.kernel(
                         a, b, out=target
                     )  # the short way: nothing is recorded, nothing converted
-                    x._bump()
+                    count_write(x)
                     return x
                 result = made.kernel(a, b)
             elif made.floating and target.dtype.kind != "f":
@@ -72,7 +81,7 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         if edges is not None and needs_before:
             before = target.copy()
         np.copyto(target, result, casting="unsafe")
-        x._bump()
+        count_write(x)
         if edges is not None:
             node = made.record(
                 edges, values, (target,), x._cell, residuals, written_to=x, before=before
@@ -88,12 +97,29 @@ def in_place(caller: Any, name: str | None = None) -> Any:
     return call
 
 
+def _edges(made: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
+    """Return the edges of a write's inputs, None where it is not to be recorded, having checked that it may be."""
+    tensors = [values[i] for i in made.inputs]
+    for each in tensors:
+        if isinstance(each, Tensor) and needs_grad(each):
+            break
+    else:
+        return None
+    check_recorded(x)
+    edges = made.edges_of(tensors)
+    if edges is not None and any(isinstance(y, Tensor) and y._cell is None for y in tensors[1:]):
+        # It must not be saved; PyTorch says so before it writes.
+        made.record(list(edges), (wrap(x._array), *values[1:]), (x._array,), None)
+    return edges
+
+
 def writing(
     *,
     names: tuple[str, ...],
     prepare: Callable[..., Any] | None = None,
     broadcasts: bool = False,
-    repeats: bool = False,
+    repeats: Callable[..., bool] | None = None,
+    reads: str = "other",
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op from a function that writes into its first argument, and the op's in-place form.
@@ -103,7 +129,10 @@ def writing(
             with a tensor for the last argument.
         prepare: makes what a call out of place writes into, by default a copy of the first argument.
         broadcasts: see `op`.
-        repeats: all elements become the same, so expanded memory, in which they share a place, may be written to.
+        repeats: says, given the arguments of a call, whether expanded memory may be written to, in which several
+            elements share a place; by default never.
+        reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
+            element by element), or "any" (it takes a number out of it first).
         **formulas: see `op`; none may name the first argument, which is written over.
 
     Returns:
@@ -116,7 +145,7 @@ def writing(
             caller = op(name=name, broadcasts=broadcasts, **formulas)(write)
             caller.op.node_class.__name__ = name
             caller.op.kernel = _out_of_place(write, prepare)
-            pairs.append((caller, _in_place(caller, write, repeats)))
+            pairs.append((caller, _in_place(caller, write, repeats, reads)))
         return pairs if len(pairs) > 1 else pairs[0]
 
     return declare
@@ -133,7 +162,9 @@ def _out_of_place(
     return kernel
 
 
-def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
+def _in_place(
+    caller: Any, write: Callable[..., Any], repeats: Callable[..., bool] | None, reads: str
+) -> Any:
     made = caller.op
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -143,18 +174,18 @@ def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
-        edges = None
-        if state.grad and x._array.dtype.kind == "f":
-            edges = made.edges_of([values[i] for i in made.inputs])
-        check_write(x, edges is not None, overlap=repeats)
         target = x._array
+        edges = _edges(made, x, values) if state.grad and target.dtype.kind == "f" else None
+        if expanded(target) and not (repeats and repeats(*values)):
+            raise shared_places()
         arrays = list(values)
         for i in made.inputs:
             value = values[i]
             if isinstance(value, Tensor):
                 array = arrays[i] = value._array
-                if i and value._cell is x._cell and x._cell is not None:
-                    check_overlap(target, array)
+                if i and value._cell is x._cell:
+                    if reads != "any":
+                        check_overlap(target, array, reads == "same")
                     # It does not look at arrays with gaps: what is read must not change under way.
                     if np.may_share_memory(array, target):
                         arrays[i] = array.copy()
@@ -164,7 +195,7 @@ def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
             write(*arrays)
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
-        x._bump()
+        count_write(x)
         if edges is not None:
             node = made.record(edges, values, (target,), x._cell, written_to=x)
             if node is not None:
@@ -178,18 +209,28 @@ def _in_place(caller: Any, write: Callable[..., Any], repeats: bool) -> Any:
     return call
 
 
-def check_overlap(target: Any, read: Any) -> None:
+def check_overlap(target: Any, read: Any, same: bool = True) -> None:
     """Raise PyTorch's error if a write to `target` changes a part of `read` while it is read.
 
     Like PyTorch, only blocks without gaps are looked at: for others it would take too long.
+
+    Args:
+        target, read: arrays.
+        same: it does no harm if they are the same elements, in the same order.
     """
-    if not (is_dense(target) and is_dense(read)):
-        return
-    first, last = np.lib.array_utils.byte_bounds(target)
-    begin, end = np.lib.array_utils.byte_bounds(read)
-    if (first, last) == (begin, end) and target.strides == read.strides:
-        return  # the same elements at the same places
-    if first < end and begin < last:
+    if read is target:
+        wrong = not same
+    else:
+        first, last = np.lib.array_utils.byte_bounds(target)
+        begin, end = np.lib.array_utils.byte_bounds(read)
+        wrong = (
+            first < end
+            and begin < last
+            and kernels.is_dense(target)
+            and kernels.is_dense(read)
+            and not (same and kernels.same(target, read))
+        )
+    if wrong:
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
             "memory location. Please clone() the tensor before performing the operation."
@@ -229,61 +270,95 @@ def written(x: Tensor, edge: Edge) -> None:
         move_retained(x, old)
         return
     base = view.base
-    values = (base, x, view.steps(), base._array.strides)
-    made: Op = copy_slices.op
-    node = made.record([base._edge, edge], values, (base._array,), base._cell)
-    assert node is not None
     old = base._edge
-    base._edge, base._requires_grad = (node, 0), True
+    base._edge, base._requires_grad = (CopySlices(base, x, edge[0]), 0), True
     move_retained(base, old)
     refresh(x)
 
 
-# The region of a view, in tensors that are laid out as its base: a family closed under differentiation.
+class CopySlices(Node):
+    """A write to a view, as a step of its base: the base as it was, with the view's part made anew by `inner`."""
+
+    __slots__ = ("inner", "position")
+
+    def __init__(self, base: Tensor, x: Tensor, inner: Node) -> None:
+        if inner.outputs > 1:
+            raise RuntimeError(
+                "Functions which modify views in-place must return a single Variable"
+            )
+        edges = list(inner.edges)
+        # Which of the inner step's inputs the view is; what was in it came from the base.
+        self.position = edges.index(x._edge) if x._edge in edges else None
+        if self.position is not None:
+            edges[self.position] = base._edge
+        whole = base._array
+        self.edges, self.inner, self.hooks = tuple(edges), inner, None
+        self.saved = kernels.place(whole, whole), kernels.place(x._array, whole)
+        self.number = next(numbers)
+        self.shape, self.dtype = whole.shape, whole.dtype
+
+    def name(self) -> str:
+        """Return PyTorch's name, which has its namespace."""
+        return "torch::autograd::CopySlices"
+
+    def _inputs(self) -> Sequence[int]:
+        return self.inner._inputs()
+
+    def release(self) -> None:
+        """Free what the inner step saved; this one cannot be run again either."""
+        self.inner.release()
+        self.saved = None
+
+    def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of what the base was, and of the other inputs of the inner step."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        whole, part = self.saved
+        at = self.position
+        edge = None if at is None else self.edges[at]
+        to_base = edge is not None and (needed is None or edge[0] in needed)
+        if _expanded(whole) or (to_base and _expanded(part)):
+            raise shared_places()
+        of_view = None if at is None else self.inner.edges[at]
+        if to_base and needed is not None and of_view is not None:
+            needed.add(of_view[0])  # what the base leads to, the view that came from it leads to
+        grads = list(self.inner.backward(restrided(g, whole, part), create_graph, needed))
+        if at is not None and grads[at] is not None:
+            grads[at] = copy_slices(g, grads[at], whole, part) if to_base else None
+        return grads
 
 
-def laid_out(array: Any, strides: tuple[int, ...]) -> Any:
-    """Return a copy of `array` whose axes lie in memory in the order of `strides`."""
-    order = sorted(range(array.ndim), key=lambda axis: -strides[axis])
-    copy = np.empty_like(array, shape=tuple([array.shape[axis] for axis in order]), order="C")
-    copy = copy.transpose([order.index(axis) for axis in range(array.ndim)])
-    copy[...] = array
-    return copy
+def _expanded(where: kernels.Place) -> bool:
+    shape, strides, _ = where
+    return 0 not in shape and any(
+        step == 0 and length > 1 for step, length in zip(strides, shape, strict=True)
+    )
+
+
+# Parts of a memory: a view by place, and a family of ops that is closed under differentiation.
+
+
+def _strided_x(g: Tensor, place: kernels.Place, whole: kernels.Place) -> Any:
+    g = restrided(g, place, whole)
+    # Elements of `x` that share a place in memory share its gradient.
+    return g / wrap(kernels.shares(whole, g._array)) if kernels.overlaps(whole) else g
+
+
+#: `strided(x, place, whole)` is what lies at `place` in the memory of `x`, as seen from its first element; `x` itself
+#: is the `whole`.
+strided = view_op("AsStrided", _strided_x)(lambda x, place, whole: kernels.at(x, place))
+View.by_place = staticmethod(strided)
+
+#: `restrided(x, source, target)` is what lies at `target` in a memory of zeros to which `x` was added at `source`.
+restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g, target, source))(
+    lambda x, source, target: kernels.restrided(x, source, target)
+)
 
 
 @op(
-    x=lambda g, steps, strides: erase(g, steps, strides),
-    y=lambda g, steps, strides: extract(g, steps, strides),
+    x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
+    y=lambda g, whole, part: restrided(g, whole, part),
 )
-def copy_slices(x: Any, y: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
-    """Return the base `x` with the region that `steps` lead to replaced by `y`.
-
-    For the record alone: `x` holds it already.
-    """
-    raise NotImplementedError("CopySlices stands for a write that has happened")
-
-
-copy_slices.op.node_class.__name__ = "CopySlices"
-copy_slices.op.node_class.name = lambda self: "torch::autograd::CopySlices"
-
-
-@op(x=lambda g, steps, strides: erase(g, steps, strides))
-def erase(x: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
-    """Return `x` with zeros in the region that `steps` lead to."""
-    out = laid_out(x, strides)
-    region(out, steps)[...] = 0
-    return out
-
-
-@op(x=lambda g, steps, strides, x_shape: embed(g, steps, strides, x_shape))
-def extract(x: Any, steps: Steps, strides: tuple[int, ...]) -> Any:
-    """Return a copy of the region that `steps` lead to in `x`."""
-    return region(laid_out(x, strides), steps).copy()
-
-
-@op(x=lambda g, steps, strides: extract(g, steps, strides))
-def embed(x: Any, steps: Steps, strides: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return zeros of the base's `shape` with `x` in the region that `steps` lead to."""
-    out = laid_out(np.zeros_like(x, shape=shape), strides)
-    region(out, steps)[...] = x
-    return out
+def copy_slices(x: Any, y: Any, whole: kernels.Place, part: kernels.Place) -> Any:
+    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    return kernels.replaced(x, y, whole, part)

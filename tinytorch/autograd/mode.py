@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -39,8 +40,14 @@ class State:
         self.modes = None
 
 
+_threads = itertools.count()
+alone = True  # whether one thread only has run operations: then nothing need be locked
+
+
 class _Local(threading.local):
     def __init__(self) -> None:
+        global alone
+        alone = next(_threads) == 0
         self.state = State()
 
 

@@ -24,7 +24,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.autograd.mode import dispatch, local, no_grad
-from tinytorch.autograd.view import INFERENCE, USUAL, WITHOUT_GRAD, View, refresh
+from tinytorch.autograd.view import SEVERAL, USUAL, View, refresh
 
 Formula = Callable[..., Any]
 
@@ -94,6 +94,7 @@ class OpNode(Node):
     """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
 
     __slots__ = ()
+    _shows: bool  # whether the class has `_saved_*`
 
     def release(self) -> None:
         """Free what was saved: a later backward through this node is an error."""
@@ -227,55 +228,63 @@ class OpNode(Node):
 
     def _saved_sources(self) -> dict[str, tuple[tuple[int, Any], int | None]]:
         """Return by PyTorch's name what formulas of the op need, and its index among what was saved, if it was."""
-        op, plan = self.op, self.plan
-        sources = [source[1] if source[0] == PACKED else source for source in plan.sources]
+        sources = [source[1] if source[0] == PACKED else source for source in self.plan.sources]
         if (PLAIN, None) in sources:  # a view op's
             sources = [(SHAPE, 0), *[(PLAIN, i) for i in range(1, len(sources))]]
         found: dict[str, tuple[tuple[int, Any], int | None]] = {}
-        for want in [each for wants in op.wants.values() for each in wants]:
-            source = op._source(want, dict.fromkeys(op.inputs, True))
+        for source, name in self._shown_names().items():
             if source not in sources and (PLAIN, source[1]) in sources:
                 source = (PLAIN, source[1])  # a number was given
-            name = saved_name(op, source)
-            if name is not None:
-                found[name] = source, sources.index(source) if source in sources else None
+            found[name] = source, sources.index(source) if source in sources else None
         return found
 
-    def __getattr__(self, name: str) -> Any:
-        start, is_saved, wanted = name.partition("_saved_")
-        found = self._saved_sources().get(wanted) if is_saved and start in ("", "_raw") else None
-        if found is None:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        (kind, position), k = found
-        if start:
-            return SavedTensor(self, k)
-        if k is None:
-            return None
-        if self.saved is None:
-            raise RuntimeError(FREED)
-        item = self.saved[k]
-        if kind in _TENSORS:
-            tensor = self._unpack(self.plan.sources[k], item, True)
-            return tensor.detach() if wanted == "indices" else tensor
-        if wanted == "other" and position in self.op.inputs:
-            return wrap(np.asarray(item))
-        if wanted == "dim" and isinstance(item, int) and _stem(self.op) in _OVER_SEVERAL:
-            item = (item,)
-        return _as_shown(item)
+    def _shown_names(self) -> dict[tuple[int, Any], str]:
+        """Return PyTorch's names of what the formulas need when all inputs are tensors, by what it is."""
+        op = self.op
+        tensors = dict.fromkeys(op.inputs, True)
+        wanted = {op._source(want, tensors) for wants in op.wants.values() for want in wants}
+        names = {source: saved_name(op, source) for source in wanted}
+        return {source: name for source, name in names.items() if name is not None}
 
-    def __dir__(self) -> Any:
-        names = [
-            f"{start}_saved_{name}"
-            for name, ((kind, _), _) in self._saved_sources().items()
-            for start in (("", "_raw") if kind in _TENSORS else ("",))
-        ]
-        return sorted({*super().__dir__(), *names})
+    def shown(self) -> Any:
+        """Return the node, whose class has `_saved_*` from now on: `__getattr__` would slow down all attributes."""
+        cls = type(self)
+        if "_shows" not in cls.__dict__:
+            cls._shows = True
+            for source, name in self._shown_names().items():
+                setattr(cls, f"_saved_{name}", property(functools.partial(_saved_value, name=name)))
+                if source[0] in _TENSORS:
+                    raw = property(functools.partial(_raw_saved_value, name=name))
+                    setattr(cls, f"_raw_saved_{name}", raw)
+        return self
 
     def _producer(self, position: Any) -> str:
         edge = self.edges[self.op.inputs.index(position)]
         if edge is None:
             return "a tensor that does not require grad"
         return f"output {edge[1]} of {edge[0].name()}"
+
+
+def _saved_value(node: OpNode, name: str) -> Any:
+    """Return what a node saved, as the tensor or the plain value that it was."""
+    (kind, position), k = node._saved_sources()[name]
+    if k is None:
+        return None
+    if node.saved is None:
+        raise RuntimeError(FREED)
+    item = node.saved[k]
+    if kind in _TENSORS:
+        tensor = node._unpack(node.plan.sources[k], item, True)
+        return tensor.detach() if name == "indices" else tensor
+    if name == "other" and position in node.op.inputs:
+        return wrap(np.asarray(item))
+    if name == "dim" and isinstance(item, int) and _stem(node.op) in _OVER_SEVERAL:
+        item = (item,)
+    return _as_shown(item)
+
+
+def _raw_saved_value(node: OpNode, name: str) -> SavedTensor:
+    return SavedTensor(node, node._saved_sources()[name][1])
 
 
 def saved_name(op: Op, source: tuple[int, Any]) -> str | None:
@@ -910,6 +919,8 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
             if state.modes is not None:
                 return dispatch(made, call, (x, *args), {})
             try:
+                if x._view is not None and state.grad:
+                    refresh(x)
                 array = kernel(x._array, *args)
             except AttributeError:
                 if isinstance(x, Tensor):
@@ -917,27 +928,12 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
                 made.refuse(x, 0)
             out: Tensor = _new(Tensor)
             out._array = array
-            out._grad = out._hooks = out._accumulator = out._edge = None
+            out._grad = out._view = out._hooks = out._accumulator = out._edge = None
             out._requires_grad = False
-            cell = out._cell = x._cell
-            if cell is None:  # an inference tensor: nothing is ever recorded
-                out._view = None
+            View.attach(out, x, state)
+            if not state.grad or x._cell is None:
                 return out
-            made_view = out._view = _new(View)
-            parent = made_view.parent = x._view
-            made_view.op, made_view.arguments, made_view.index = made, args, None
-            if parent is None:
-                made_view.base, kind = x, USUAL
-            else:
-                if parent.seen != cell[0] and state.grad:
-                    refresh(x)
-                made_view.base, kind = parent.base, parent.kind
-            made_view.seen = cell[0]
-            if not state.grad:
-                if kind == USUAL:
-                    kind = INFERENCE if state.inference else WITHOUT_GRAD
-                out._requires_grad = made_view.base._requires_grad  # PyTorch's rule
-            elif x._requires_grad:
+            if x._requires_grad:
                 node = _new(node_class)
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
@@ -948,7 +944,6 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
                 node.saved = (x._array.shape, *args)
                 out._edge = (node, 0)
                 out._requires_grad = True
-            made_view.kind = kind
             return out
 
         return functools.wraps(kernel)(_public(made, call))
@@ -1041,8 +1036,8 @@ def _caller(made: Op) -> Callable[..., Any]:
             residuals = tuple(results[count:])
             tensors = [wrap(array) for array in results[:count]]
         if made.view:
-            for k, each in enumerate(tensors):
-                View.attach(each, values[0], made, values, state, k if several else None)
+            for each in tensors:
+                View.attach(each, values[0], state, SEVERAL if several else USUAL)
         if state.grad and differentiable:
             given = values[inputs[0]] if many is not None else [values[i] for i in inputs]
             edges = made.edges_of(given)
@@ -1306,18 +1301,18 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         kind = y._array.dtype.kind
         if kind == "f" and type(x) in (float, int, bool):
             return x, y._array
+    x, y = (
+        each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
+        for k, each in enumerate((x, y))
+    )
     operands = []
     for each in (x, y):
         if isinstance(each, Tensor):
             operands.append((each.dtype, 2 if each._array.ndim else 1))
-        elif isinstance(each, NUMBERS):
-            operands.append((dtypes.of_number(each), 0))
         elif isinstance(each, np.ndarray):
             operands.append((dtypes.from_numpy_dtype(each.dtype), 2 if each.ndim else 1))
         else:
-            raise TypeError(
-                f"{made.name}(): argument 'other' (position 2) must be Tensor, not {type(each).__name__}"
-            )
+            operands.append((dtypes.of_number(each), 0))
     target = dtypes.result_dtype(*operands)
     if made.floating and not target.is_floating_point:
         target = dtypes.get_default_dtype()

@@ -186,6 +186,7 @@ def _stack() -> list[str]:
 _NAMES = {
     "constant_pad": "constant_pad_nd",
     "cross_entropy": "cross_entropy_loss",
+    "kept": "where",
     "logsigmoid": "log_sigmoid",
 }
 

@@ -297,19 +297,48 @@ def flip(x: Array, axes: Sequence[int]) -> Array:
 def storage(x: Array) -> Array:
     """Return the array that owns the memory of `x`."""
     owner = x
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    while owner.base is not None:
+        base = owner.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # of the object that NumPy makes strided views of
+            if not isinstance(base, np.ndarray):
+                break
+        owner = base
     return owner
 
 
 def storage_offset(x: Array) -> int:
     """Return how many elements of its memory come before the first of `x`."""
-    start: int = storage(x).__array_interface__["data"][0]
-    return int((x.__array_interface__["data"][0] - start) // x.itemsize)
+    return (_address(x) - _address(storage(x))) // int(x.itemsize)
 
 
-def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
-    """Return a view of the memory of `x` by sizes, strides and offset in elements.
+def _address(x: Array) -> int:
+    address: int = x.__array_interface__["data"][0]
+    return address
+
+
+# Where an array's elements lie in a memory: sizes, strides, and the offset of the first, all in elements.
+Place = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def place(x: Array, base: Array) -> Place:
+    """Return where `x` lies in the memory of `base`, as seen from the first element of that."""
+    size = x.itemsize
+    offset = 0 if x is base or not x.size else (_address(x) - _address(base)) // size
+    return x.shape, tuple([step // size for step in x.strides]), offset
+
+
+def same(x: Array, y: Array) -> bool:
+    """Return whether two arrays are the same elements of one memory, in the same order."""
+    return (
+        x.shape == y.shape
+        and _address(x) == _address(y)
+        and all([a == b or n == 1 for a, b, n in zip(x.strides, y.strides, x.shape, strict=True)])
+    )
+
+
+def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Place:
+    """Return a place in the memory of `x`, as seen from its first element, given one as seen from the memory's.
 
     Raises:
         RuntimeError: strides are negative, do not match the sizes, or leave the memory.
@@ -320,53 +349,107 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], offset: int
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {full(stride)}"
         )
-    owner = storage(x)
-    start = storage_offset(x) if offset is None else offset
-    needed = start + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    if 0 in size:
-        needed = start
-    if needed * x.itemsize > owner.nbytes or start < 0:
+    available, needed = storage(x).nbytes, _end((size, stride, offset)) * x.itemsize
+    if needed > available or offset < 0:
         raise RuntimeError(
-            f"setStorage: sizes {full(size)}, strides {full(stride)}, storage offset {start}, and itemsize "
-            f"{x.itemsize} requiring a storage size of {needed * x.itemsize} are out of bounds for storage of size "
-            f"{owner.nbytes}"
+            f"setStorage: sizes {full(size)}, strides {full(stride)}, storage offset {offset}, and itemsize "
+            f"{x.itemsize} requiring a storage size of {needed} are out of bounds for storage of size {available}"
         )
-    flat = owner.ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
-    steps = tuple([step * x.itemsize for step in stride])
-    made = np.lib.stride_tricks.as_strided(
-        flat[:0] if 0 in size else flat[start:], tuple(size), steps
-    )
-    return made if type(made) is type(x) else made.view(type(x))
+    return size, stride, offset - storage_offset(x)
 
 
-Geometry = tuple[
-    tuple[int, ...], tuple[int, ...], int
-]  # sizes, strides and offset, in elements of a memory
+def at(x: Array, where: Place) -> Array:
+    """Return what lies at a place in the memory of `x`, as seen from its first element, as a view."""
+    shape, strides, first = where
+    if not (x.flags.c_contiguous and first >= 0 and _end(where) <= x.size):
+        first += storage_offset(x)
+        x = storage(x).ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
+    if 0 in shape:
+        first = 0
+    steps = tuple([step * x.itemsize for step in strides])
+    if type(x) is np.ndarray:
+        return np.ndarray(shape, x.dtype, x, first * x.itemsize, steps)
+    return np.lib.stride_tricks.as_strided(x.reshape(-1)[first:], shape, steps).view(type(x))
 
 
-def geometry(x: Array) -> Geometry:
-    """Return where the elements of `x` lie in its memory."""
-    return x.shape, tuple([step // x.itemsize for step in x.strides]), storage_offset(x)
+def overlaps(where: Place) -> bool:
+    """Return whether some elements of a place may share a place in memory."""
+    shape, strides, _ = where
+    reach = 0
+    for step, length in sorted(zip(strides, shape, strict=True)):
+        if length > 1:
+            if step <= reach:
+                return 0 not in shape
+            reach += step * (length - 1)
+    return False
 
 
-def restrided(x: Array, source: Geometry, target: Geometry) -> Array:
+def restrided(x: Array, source: Place, target: Place) -> Array:
     """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
-    places = [_places(each, x) for each in (source, target)]
-    memory = np.zeros(
-        1 + max([int(each.max()) for each in places if each.size], default=0), x.dtype, like=x
-    )
-    np.add.at(memory, places[0].reshape(-1), x.reshape(-1))
-    return memory[places[1]]
+    start = source[2]
+    if (
+        x.flags.c_contiguous
+        and place(x, x)[1] == source[1]
+        and start <= target[2]
+        and _end(target) <= _end(source)
+    ):
+        return at(x, _from(start, target)).copy()  # `x` can stand for the memory itself
+    memory, start = _memory(x, source, target)
+    if overlaps(source):
+        np.add.at(memory, _places(_from(start, source)), x)
+    else:
+        at(memory, _from(start, source))[...] = x
+    made = at(memory, _from(start, target))
+    return made if made.size == memory.size else made.copy()
 
 
-def _places(of: Geometry, x: Array) -> Array:
-    shape, strides, start = of
-    places = np.full_like(x, start, dtype=np.int64, shape=shape)
-    for i, (length, step) in enumerate(zip(shape, strides, strict=True)):
-        places += (step * np.arange(length, like=x)).reshape(
-            [-1 if d == i else 1 for d in range(len(shape))]
+def replaced(x: Array, y: Array, whole: Place, part: Place) -> Array:
+    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    memory, start = _memory(x, whole, part)
+    made = at(memory, _from(start, whole))
+    made[...] = x
+    at(memory, _from(start, part))[...] = y
+    return made
+
+
+def shares(where: Place, like: Array) -> Array:
+    """Return how many elements of a place lie where each of them lies, in the dtype of `like`."""
+    memory, start = _memory(like, where)
+    places = _places(_from(start, where))
+    np.add.at(memory, places, 1)
+    return memory[places]
+
+
+def _memory(like: Array, *places: Place) -> tuple[Array, int]:
+    """Return zeros that hold some places, and the place of the first of them."""
+    some = [where for where in places if 0 not in where[0]]
+    start = min([where[2] for where in some], default=0)
+    end = max([_end(where) for where in some], default=0)
+    return np.zeros(end - start, like.dtype, like=like), start
+
+
+def _end(where: Place) -> int:
+    """Return the place after the last."""
+    shape, strides, first = where
+    if 0 in shape:
+        return first
+    return first + 1 + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
+
+
+def _from(start: int, where: Place) -> Place:
+    """Return a place as seen from `start`."""
+    return where[0], where[1], where[2] - start
+
+
+def _places(where: Place) -> Array:
+    """Return the index of each element."""
+    shape, strides, first = where
+    index = np.full(shape, first)
+    for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
+        index += (step * np.arange(length)).reshape(
+            [-1 if d == axis else 1 for d in range(len(shape))]
         )
-    return places
+    return index
 
 
 def is_dense(array: Any) -> bool:

@@ -19,7 +19,7 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.inplace import writing
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import as_array, op
-from tinytorch.autograd.view import check_write
+from tinytorch.autograd.view import count_write, expanded, needs_grad, shared_places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.reduce import axis_of
@@ -77,7 +77,14 @@ def _scalar(name: str, value: Any) -> Any:
     return value
 
 
-@writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True)
+def _same_places(x: Tensor, y: Any) -> bool:
+    """Return whether two tensors are the same elements, so that to copy one to the other changes nothing."""
+    return y is x or (isinstance(y, Tensor) and shapes.same(x._array, y._array))
+
+
+@writing(
+    names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same"
+)  # fmt: skip
 def _copy(x: Any, y: Any) -> None:
     try:
         x[...] = y
@@ -91,7 +98,8 @@ _copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
 
 @writing(
     names=("FillBackward2", "FillBackward3", "ZeroBackward0"),
-    repeats=True,
+    repeats=lambda x, value: not isinstance(value, Tensor),
+    reads="any",
     x=_zeros,
     value=lambda g: g.sum(),
 )
@@ -103,7 +111,7 @@ def _seen(*operands: Any) -> bool:
     """Return whether a write goes through its op: it is recorded, or a mode looks on. Else it takes a short way."""
     state = local.state
     return state.modes is not None or (
-        state.grad and any(isinstance(each, Tensor) and each.requires_grad for each in operands)
+        state.grad and any(isinstance(each, Tensor) and needs_grad(each) for each in operands)
     )
 
 
@@ -132,12 +140,12 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         )
     if not isinstance(src, Tensor):
         src = wrap(np.asarray(src))
-    same_memory = src._cell is self._cell and src._cell is not None
-    if same_memory or _seen(self, src):
+    if src._cell is self._cell or _seen(self, src):
         return _copy[1](self, src)
-    check_write(self, False)
+    if expanded(self._array):
+        raise shared_places()
     self._array[...] = src._array
-    self._bump()
+    count_write(self)
     return self
 
 
@@ -165,9 +173,8 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         return _fill[1][1](self, value)
     if _seen(self):
         return _fill[0][1](self, value)
-    check_write(self, False, overlap=True)
     self._array[...] = _fitting(value, self._array)
-    self._bump()
+    count_write(self)
     return self
 
 
@@ -175,9 +182,8 @@ def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
     if _seen(self):
         return _fill[2][1](self, 0)
-    check_write(self, False, overlap=True)
     self._array[...] = 0
-    self._bump()
+    count_write(self)
     return self
 
 
@@ -447,26 +453,26 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     try:
         step_op, steps, indices = _parsed(self, None if key is True else key)
         recorded = _seen(self, value)
-        if not recorded and self._cell is not None and 0 not in self._array.strides:
+        own = isinstance(value, Tensor) and value._cell is self._cell
+        if not (recorded or own or 0 in self._array.strides):
             _write_directly(
                 self, step_op, steps, indices, value
             )  # nothing to record, no view to make
             return
+        whole = step_op is None or _takes_all(steps, self._array.shape)
+        target = self if whole else step_op(self, steps)
+        if not isinstance(value, Tensor):
+            value = wrap(np.asarray(_fitting(value, target._array)).astype(target._array.dtype))
         if not indices:
-            target = step_op(self, steps)
-            if isinstance(value, Tensor):
+            shape = value._array.shape
+            if shape or not target._array.ndim:
                 _copy[1](target, _expanded(value, target._array.shape))
             else:
-                check_write(
-                    target, False
-                )  # unlike fill_, it refuses memory whose elements share a place
-                fill_(target, value)
+                _fill[1][1](target, value)
             return
-        target = self if step_op is None else step_op(self, steps)
-        if isinstance(value, Tensor):
-            value = _without_leading_ones(value, target._array, indices)
-        else:
-            value = wrap(np.asarray(_fitting(value, target._array)).astype(target._array.dtype))
+        if own and _is_fill(indices, value):
+            value = value.clone()  # the number is taken out first
+        value = _without_leading_ones(value, target._array, indices)
         _index_put[1](target, _kept(indices, recorded), value, False)
     except IndexError as error:
         if "array" in str(error) or "axis" in str(error):
@@ -477,6 +483,15 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 def delitem(self: Tensor, key: Any) -> None:
     """Raise TypeError: no elements of a tensor can be taken away."""
     raise TypeError("Tensor does not support deleting items")
+
+
+def _takes_all(steps: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether the basic steps of a key take all elements as they are."""
+    *slices, _ = steps
+    return len(slices) <= len(shape) and builtins.all(
+        isinstance(each, slice) and range(n)[each] == range(n)
+        for each, n in zip(slices, shape, strict=False)
+    )
 
 
 def _kind_name_of(value: Any) -> str:
@@ -504,7 +519,7 @@ def _write_directly(
         region[...] = given
     else:
         region[...] = _fitting(value, region)
-    self._bump()
+    count_write(self)
 
 
 def _expanded(value: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -542,8 +557,39 @@ def _index_put_x(g: Tensor, indices: tuple[Any, ...], accumulate: bool) -> Tenso
     return _index_put[0](g, indices, wrap(np.zeros((), g._array.dtype, like=g._array)), False)
 
 
+def _is_fill(indices: tuple[Any, ...], value: Tensor) -> bool:
+    """Return whether one element is written wherever a mask is true."""
+    return value._array.size == 1 and kernels.is_mask(indices)
+
+
+def _deprecated(name: str, example: str) -> Callable[..., bool]:
+    """Let an op write to expanded memory, with PyTorch's warning."""
+
+    def warn(*values: Any) -> bool:
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+            f"operation. This also applies to advanced indexing e.g. {example}",
+            UserWarning, stacklevel=5,
+        )  # fmt: skip
+        return True
+
+    return warn
+
+
+_deprecated_fill = _deprecated("masked_fill_", "tensor[mask] = scalar")
+_deprecated_put = _deprecated("index_put_", "tensor[indices] = tensor")
+
+
+def _deprecated_fill_or_put(
+    x: Tensor, indices: tuple[Any, ...], y: Tensor, accumulate: bool
+) -> bool:
+    _deprecated_put()
+    return accumulate or not _is_fill(indices, y) or _deprecated_fill()
+
+
 @writing(
     names=("IndexPutBackward0",),
+    repeats=_deprecated_fill_or_put,
     x=_index_put_x,
     y=lambda g, indices: _index(g, indices),
     broadcasts=True,
@@ -726,15 +772,6 @@ index_add_.__doc__ = "In-place version of `index_add`."
 )
 def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
     axis = axis_of(dim, x.ndim, "index_copy")
-    if index.dtype != _INT64:
-        raise RuntimeError(
-            f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}"
-        )
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
-            f"(source) {kernels.name_of(source)}"
-        )
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if not source.ndim and index.size != 1:
@@ -745,6 +782,15 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    if index.dtype != _INT64:
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
+            f"(source) {kernels.name_of(source)}"
         )
     slices = [
         each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)
@@ -789,6 +835,8 @@ index_copy_ = axis_is_dim(_index_copy[1])
 
 @writing(
     names=("IndexFillBackward0", "IndexFillBackward1"),
+    repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),
+    reads="any",
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
     value=lambda g, dim, index: _filled_sum(g, dim, index),
@@ -880,6 +928,8 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
         return taken
     if not taken._array.size:
         return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))
+    if len(shape) != len(src_shape):  # one of them has no dimensions
+        return reshape(taken, src_shape)
     return embed(taken, src_shape, tuple([slice(n) for n in shape]))
 
 
@@ -1271,6 +1321,8 @@ def _check_fit(x: Any, mask: Any) -> None:
 @writing(
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=_wide_copy,
+    repeats=_deprecated_fill,
+    reads="any",
     broadcasts=True,
     x=lambda g, mask: masked_fill(g, mask, 0),
     mask=None,
@@ -1345,6 +1397,7 @@ def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Te
 @writing(
     names=("MaskedScatterBackward0",),
     prepare=_wide_copy,
+    reads="same",
     broadcasts=True,
     x=lambda g, mask: masked_fill(g, mask, 0),
     mask=None,

@@ -52,7 +52,7 @@ def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> A
     kind = a.dtype
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if kind.kind == "f" and kind.itemsize < 4:  # summed as float32, as PyTorch does
+    if kind.kind in "fV" and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
         return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
     return product(a, b)
 
@@ -83,32 +83,32 @@ def _plain(a: Any, b: Any) -> Any:
 
 
 _product = functools.partial(pointwise, linear=True)
-_mm_nt: Any = _product(
-    "mm", lambda a, b: _plain(a, b.T), x=lambda g, y: _mm(g, y), y=lambda g, x: _mm_tn(g, x)
+mm_nt: Any = _product(
+    "mm", lambda a, b: _plain(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
-_mm_tn: Any = _product(
-    "mm", lambda a, b: _plain(a.T, b), x=lambda g, y: _mm_nt(y, g), y=lambda g, x: _mm(x, g)
+mm_tn: Any = _product(
+    "mm", lambda a, b: _plain(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
 )
 # The same with the result laid out by columns: so the gradient of an operand that is laid out that
 # way itself (`weight.t()`) is in the order of the memory it belongs to.
 _mm_nt_columns: Any = _product(
-    "mm", lambda a, b: _plain(b, a.T).T, x=lambda g, y: _mm(g, y), y=lambda g, x: _mm_tn(g, x)
+    "mm", lambda a, b: _plain(b, a.T).T, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
 _mm_tn_columns: Any = _product(
-    "mm", lambda a, b: _plain(b.T, a).T, x=lambda g, y: _mm_nt(y, g), y=lambda g, x: _mm(x, g)
+    "mm", lambda a, b: _plain(b.T, a).T, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
 )
 # By whether the operands are laid out by rows.
 _MM: dict[tuple[bool, bool], Any] = {
     (x_rows, y_rows): _product(
         "mm",
         _plain,
-        x=(lambda g, y: _mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
-        y=(lambda g, x: _mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
+        x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
+        y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
     )
     for x_rows in (True, False)
     for y_rows in (True, False)
 }
-_mm: Any = _MM[True, True]
+mm_nn: Any = _MM[True, True]
 
 _bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
 _bmm_nt: Any = _product(
@@ -456,8 +456,8 @@ def _times(t: Any, factor: Any) -> Any:
 
 @op(
     x=lambda g, beta: _times(g, beta),
-    mat1=lambda g, mat2, alpha: _times(_mm_nt(g, mat2), alpha),
-    mat2=lambda g, mat1, alpha: _times(_mm_tn(mat1, g), alpha),
+    mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
+    mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
     broadcasts=True,
 )
 def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

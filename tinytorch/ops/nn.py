@@ -16,7 +16,8 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op, pointwise
 from tinytorch.kernels import activation, loss
-from tinytorch.ops.pointwise import _kept, zero_gradient
+from tinytorch.ops.linalg import mm_nn, mm_tn
+from tinytorch.ops.pointwise import kept, zero_gradient
 from tinytorch.ops.shape import cat
 
 __all__ = [
@@ -45,27 +46,10 @@ def _flat(x: Tensor) -> Tensor:
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-@op(
-    name="Mm",
-    x=lambda g, y, flip_x, flip_y: (
-        _product(y, g, flip_y, True) if flip_x else _product(g, y, False, not flip_y)
-    ),
-    y=lambda g, x, flip_x, flip_y: (
-        _product(g, x, True, flip_x) if flip_y else _product(x, g, not flip_x, False)
-    ),
-)
-def _product(x: Any, y: Any, flip_x: bool, flip_y: bool) -> Any:
-    """Return the product of two matrices, transposed or not: a family of its own gradients."""
-    x, y = x.T if flip_x else x, y.T if flip_y else y
-    if x.dtype.itemsize >= 4:
-        return x.dot(y)
-    return activation.widened(x).dot(activation.widened(y)).astype(x.dtype, copy=False)
-
-
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight
-    out: Tensor = _product(_flat(g), weight, False, False)
+    out: Tensor = mm_nn(_flat(g), weight)
     return out if len(x_shape) == 2 else out.reshape(x_shape)
 
 
@@ -73,7 +57,7 @@ def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tenso
     if len(weight_shape) == 1:
         g = g.unsqueeze(-1)
     # g.T @ x, not (x.T @ g).T: so it comes out in the weight's layout.
-    out: Tensor = _product(_flat(g), _flat(x), True, False)
+    out: Tensor = mm_tn(_flat(g), _flat(x))
     return out if len(weight_shape) == 2 else out.reshape(weight_shape)
 
 
@@ -405,7 +389,7 @@ def _prelu_grad_g(gg: tuple[Any, Any], x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
-    return zero_gradient(g) if gg is None else _kept(g * gg, ~(x >= 0))
+    return zero_gradient(g) if gg is None else kept(g * gg, ~(x >= 0))
 
 
 @op(

@@ -15,7 +15,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import as_array, op, pointwise
 from tinytorch.kernels import activation, special
-from tinytorch.ops.shape import _renamed
+from tinytorch.ops.shape import renamed
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "allclose", "arccos", "arccosh", "arcsin",
@@ -37,8 +37,8 @@ def zero_gradient(g: Tensor) -> Tensor:
     return wrap(np.zeros_like(g._array))
 
 
-@op(name="Where", x=lambda g, mask: _kept(g, mask), mask=None)
-def _kept(x: Any, mask: Any) -> Any:
+@op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
+def kept(x: Any, mask: Any) -> Any:
     """Return `x` where the mask, of the same shape, is true, else 0, also for infinities and NaN."""
     return activation.keep(x, mask)
 
@@ -160,7 +160,7 @@ def _number_less(x: Any, y: Any, alpha: Any) -> Any:
     return np.subtract(y, x if alpha == 1 else x * alpha)
 
 
-_renamed(_number_less, "RsubBackward1")
+renamed(_number_less, "RsubBackward1")
 
 
 def _scaled(input: Any, other: Any, alpha: Any) -> Any:
@@ -213,7 +213,7 @@ def _no_derivative(g: Tensor) -> Any:
     raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-floor_divide = _renamed(
+floor_divide = renamed(
     pointwise(
         "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
         doc="Return `floor(x / y)`, elementwise.",
@@ -222,7 +222,7 @@ floor_divide = _renamed(
 )  # fmt: skip
 floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
-    _renamed(
+    renamed(
         pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
         "DivBackward2",
     )
@@ -689,12 +689,12 @@ minimum = pointwise(
 )  # fmt: skip
 fmax = pointwise(
     "fmax", np.fmax,
-    x=lambda g, x, y: _kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: _kept(g, ~((x >= y) | isnan(y))),
+    x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
     doc="Return the larger of `x` and `y`, or the one that is not NaN.",
 )  # fmt: skip
 fmin = pointwise(
     "fmin", np.fmin,
-    x=lambda g, x, y: _kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: _kept(g, ~((x <= y) | isnan(y))),
+    x=lambda g, x, y: kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))),
     doc="Return the smaller of `x` and `y`, or the one that is not NaN.",
 )  # fmt: skip
 
@@ -705,20 +705,20 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
     return x if max is None else np.minimum(x, max)
 
 
-@op(name="Clamp", x=lambda g, x, min, max: _kept(g, _inside(x, min, max)))
+@op(name="Clamp", x=lambda g, x, min, max: kept(g, _inside(x, min, max)))
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     return _between(x, min, max)
 
 
-_renamed(_clamp, "ClampBackward1")
+renamed(_clamp, "ClampBackward1")
 
 
-@op(x=lambda g, x, min: _kept(g, x >= min))
+@op(x=lambda g, x, min: kept(g, x >= min))
 def _clamp_min(x: Any, min: Any) -> Any:
     return np.maximum(x, min)
 
 
-@op(x=lambda g, x, max: _kept(g, x <= max))
+@op(x=lambda g, x, max: kept(g, x <= max))
 def _clamp_max(x: Any, max: Any) -> Any:
     return np.minimum(x, max)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Size, Tensor, wrap
+from tinytorch.autograd.inplace import strided
 from tinytorch.autograd.op import op, pointwise, view_op
 from tinytorch.device import as_device
 from tinytorch.device import device as Device
@@ -35,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _renamed(caller: Any, name: str) -> Any:
+def renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
@@ -143,8 +144,9 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 
 
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
-    made = input.detach()
-    made._array = kernels.view_of_type(input._array, dtype)
+    made: Tensor = wrap(kernels.view_of_type(input._array, dtype))
+    if made._cell is not None and input._cell is not None:
+        made._cell = input._cell  # (else it is an inference tensor if it is made in inference mode)
     return made
 
 
@@ -152,6 +154,14 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` viewed in the shape of `other`."""
     check_tensor(other, "view_as", "other")
     return _view(input, other._array.shape)
+
+
+@view_op("ReshapeAlias", lambda g, x_shape: g.reshape(x_shape))
+def _reshape_alias(x: Any, shape: tuple[int, ...]) -> Any:
+    return kernels.view(x, shape)
+
+
+_reshape_alias.op.name = "reshape"
 
 
 @op(name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape))
@@ -186,7 +196,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
         return _view(input, shape)
     sizes = kernels.inferred(array.size, _ints("reshape", "shape", (shape,)))
     if kernels.can_view(array, sizes):
-        return _view(input, sizes)
+        return _reshape_alias(input, sizes)
     return _unsafe_view(_contiguous(input), sizes)
 
 
@@ -285,8 +295,8 @@ def _squeeze_dims(x: Any, dims: tuple[int, ...]) -> Any:
     return _squeezed(x, axes or ())
 
 
-_renamed(_squeeze_dim, "SqueezeBackward1")
-_renamed(_squeeze_dims, "SqueezeBackward2")
+renamed(_squeeze_dim, "SqueezeBackward1")
+renamed(_squeeze_dims, "SqueezeBackward2")
 
 
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
@@ -464,7 +474,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             raise RuntimeError(f"movedim: repeated dim in `{what}` ({kernels.full(dims)})")
         places.append(axes)
     if not ndim:
-        return _permute(input, ())
+        return aliased(input, ())
     order = [i for i in range(ndim) if i not in places[0]]
     for to, at in sorted(zip(places[1], places[0], strict=True)):
         order.insert(to, at)
@@ -661,9 +671,9 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return _expand(input, other._array.shape)
 
 
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any) -> Tensor:
     """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`."""
-    return _expand(input, _ints("broadcast_to", "size", (size,)))
+    return _expand(input, _ints("broadcast_to", "size", size))
 
 
 @view_op(
@@ -684,7 +694,7 @@ def _diagonal_copy(x: Any, offset: int) -> Any:
     return kernels.diagonal(x, offset, 0, 1).copy()
 
 
-_renamed(_diagonal_copy, "DiagonalBackward0_copy")
+renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -783,21 +793,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
-@view_op(
-    "AsStrided",
-    lambda g, size, stride, offset, source: _restrided(g, (size, stride, offset), source),
-)
-def _as_strided(
-    x: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int, source: kernels.Geometry
-) -> Any:
-    return kernels.as_strided(x, size, stride, offset)
-
-
-@op(name="AsStridedBackward", x=lambda g, source, target: _restrided(g, target, source))
-def _restrided(x: Any, source: kernels.Geometry, target: kernels.Geometry) -> Any:
-    return kernels.restrided(x, source, target)
-
-
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
 
@@ -812,9 +807,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     """
     check_tensor(input, "as_strided")
     size, stride = _ints("as_strided", "size", (size,)), _ints("as_strided", "stride", (stride,))
-    source = kernels.geometry(input._array)
-    offset = source[2] if storage_offset is None else storage_offset
-    return _as_strided(input, size, stride, offset, source)
+    array = input._array
+    offset = kernels.storage_offset(array) if storage_offset is None else storage_offset
+    place = kernels.checked_place(array, size, stride, operator.index(offset))
+    made: Tensor = strided(input, place, kernels.place(array, array))
+    return made
 
 
 # Views: several at once ---------------------------------------------------------------------------
