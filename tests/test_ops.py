@@ -182,8 +182,10 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
     if not any(each.requires_grad for each in outputs):
         return
     small = sum(each.numel() for each in (*inputs, *outputs)) < 40
-    assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small)
-    assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4)
+    assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small, check_forward_ad=True)
+    assert tinytorch.autograd.gradgradcheck(
+        run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=True
+    )
 
 
 def vectors(tensors: Any, seed: int) -> list[Any]:

@@ -148,7 +148,7 @@ WRITES: dict[str, Op] = {
     "index_fill_": lambda lib, x, y, n: x.index_fill_(dim(x, n), first(lib), 0.5),
     "index_fill_ tensor": lambda lib, x, y, n: x.index_fill_(dim(x, n), first(lib), y.sum()),
     "index_copy_": lambda lib, x, y, n: x.index_copy_(dim(x, n), first(lib), like_rows(lib, x, y, n)),
-    "index_copy_ other": lambda lib, x, y, n: x.index_copy_(dim(x, n), first(lib), y),
+    "index_copy_ other": lambda lib, x, y, n: x.index_copy_(dim(x, n), first(lib), y.clone()),
     "index_add_": lambda lib, x, y, n: x.index_add_(dim(x, n), first(lib), like_rows(lib, x, y, n), alpha=2),
     "index_put_": lambda lib, x, y, n: (x if x.dim() else x.view(1)).index_put_((first(lib),), y.sum(), n % 2 == 1),
     "scatter_": lambda lib, x, y, n: x.scatter_(
@@ -269,8 +269,8 @@ def solid(x: Any) -> Any:
 
 def is_defined(x: Any, y: Any) -> bool:
     """Return whether it is defined what memory holds after `x` was written to, given `y`."""
-    if not x.is_floating_point() and y.requires_grad:
-        return False  # PyTorch's fill_ makes integers require grad
+    if not x.is_floating_point() and y.is_floating_point():
+        return False  # (rounding decides; and PyTorch's fill_ makes integers require grad)
     if overlaps(x) or (x._base is not None and overlaps(x._base)):
         return False
     mine, other = places(x), places(y)
@@ -311,12 +311,10 @@ class Run:
         s = lib.tensor(0.5, requires_grad=True)
         self.tensors = [lib.arange(4), s, w, lib.ones(3, 4), w[:2].clone(), x, x * lib.tensor(2.0)]
         self.seen: list[Any] = []
-        self.broken = False  # a graph was freed by halves
-        self.saved: list[Any] = []  # perhaps: PyTorch refuses what was detached in place meanwhile
+        self.hooked: list[list[Any]] = []  # per hook what it was given; the order of hooks differs
+        self.saved: list[Any] = []  # what ops may have saved
         self.indexed = False  # indices were saved: PyTorch misses them at a second backward
-        self.hooked: list[
-            list[Any]
-        ] = []  # per hook what it was given (the order of the hooks differs)
+        self.broken = False  # a graph was freed by halves
 
     def see(self, look: Callable[[], Any]) -> None:
         """Note what a function returns, or the class of what it raises."""
@@ -335,33 +333,16 @@ class Run:
         if step.op == "backward":
             self.backward(lambda: (x * x).sum(), retain_graph=step.n % 3 > 0 or self.indexed)
             return
-        if step.op in WRITES and not is_defined(x, y):
-            return
-        if step.op.startswith(("index_", "scatter_")) and not x.numel():
-            return
-        if (x.numel() > 100 or y.numel() > 100) and step.op not in WRITES:
-            return
         if step.op in READS:
             x, y = solid(x), solid(y)
-        if step.op in GROWING and (is_large(x) or is_large(y)):
-            return
-        if step.op == "detach_" and any(each is x for each in self.saved):
-            return
-        if (
-            step.op in ("detach_", "requires_grad_ not")
-            and x.is_leaf
-            and x.requires_grad
-            and not x._is_view()
-        ):
-            return
         if x.dim() == 0:
             _ = (
                 x.is_leaf
-            )  # (of an unknown dimension and a forbidden write either may be told first)
+            )  # of a dimension out of range and a forbidden write either may be told first
+        if self.leaves_out(step.op, x, y):
+            return
         if step.op not in VIEWS:
             self.saved += [x, y]
-        if step.op in ("mul", "mul_") and (inherits(x) or inherits(y)):
-            return
         self.indexed |= step.op in INDEXED
         with mode(lib, step.mode):
             result = OPS[step.op](lib, x, y, step.n)
@@ -371,6 +352,29 @@ class Run:
         if x.is_inference() and not results[0].is_inference():
             return  # PyTorch may have counted a write to it
         tensors += results
+
+    def leaves_out(self, op: str, x: Any, y: Any) -> bool:
+        """Return whether a step is left out: PyTorch does not define it, or the libraries differ for a known reason."""
+        if op in WRITES and not is_defined(x, y):
+            return True
+        if op.startswith(("index_", "scatter_")) and not x.numel():
+            return True  # the errors are arbitrary
+        if op in ("mul", "mul_") and (inherits(x) or inherits(y)):
+            return True  # PyTorch does not save the other factor, so it may be written to
+        if op == "detach_" and any(each is x for each in self.saved):
+            return True  # in backward PyTorch refuses what it has saved
+        if (
+            op in ("detach_", "requires_grad_ not")
+            and x.is_leaf
+            and x.requires_grad
+            and not x._is_view()
+        ):
+            return (
+                True  # in backward PyTorch refuses a leaf that has become the result of something
+            )
+        if op in GROWING and (is_large(x) or is_large(y)):
+            return True
+        return op not in WRITES and max(x.numel(), y.numel()) > 100
 
     def hook(self, x: Any) -> None:
         """Note the gradients of `x`."""

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import tinytorch as torch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
 from tinytorch.autograd import gradcheck, gradgradcheck
 
 
@@ -101,3 +103,150 @@ def test_floor_divide_has_no_derivative() -> None:
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
         (x // 2).sum().backward()
+
+
+# What may be written to memory in which several elements share a place, and what a write may read of it.
+
+ON_EXPANDED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "zero_": lambda lib, e, b: e.zero_(),
+    "fill_": lambda lib, e, b: e.fill_(3),
+    "fill_ tensor": lambda lib, e, b: e.fill_(lib.tensor(3.0)),
+    "add_": lambda lib, e, b: e.add_(1),
+    "clamp_": lambda lib, e, b: e.clamp_(0, 1),
+    "sin_": lambda lib, e, b: e.sin_(),
+    "copy_ itself": lambda lib, e, b: e.copy_(e),
+    "copy_ the same": lambda lib, e, b: e.copy_(b[:1].expand(3)),
+    "copy_": lambda lib, e, b: e.copy_(lib.ones(3)),
+    "masked_fill_": lambda lib, e, b: e.masked_fill_(e > 0, 5),
+    "index_fill_": lambda lib, e, b: e.index_fill_(0, lib.tensor([0]), 5),
+    "index_copy_": lambda lib, e, b: e.index_copy_(0, lib.tensor([0]), lib.ones(1)),
+    "index_add_": lambda lib, e, b: e.index_add_(0, lib.tensor([0]), lib.ones(1)),
+    "index_put_": lambda lib, e, b: e.index_put_((lib.tensor([0]),), lib.ones(1)),
+    "scatter_": lambda lib, e, b: e.scatter_(0, lib.tensor([0]), 1.0),
+    "set one": lambda lib, e, b: e.__setitem__(0, 5.0),
+    "set all": lambda lib, e, b: e.__setitem__(slice(None), 5.0),
+    "set some": lambda lib, e, b: e.__setitem__(slice(0, 2), lib.ones(2)),
+    "set mask": lambda lib, e, b: e.__setitem__(e > 0, 5.0),
+    "set index": lambda lib, e, b: e.__setitem__(lib.tensor([0, 2]), lib.ones(2)),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("write", ON_EXPANDED.values(), ids=list(ON_EXPANDED))
+def test_writes_to_expanded_memory(write: Callable[[Any, Any, Any], Any], recorded: bool) -> None:
+    def program(lib: Any) -> Any:
+        x = lib.arange(1.0, 5, requires_grad=recorded)
+        base = x * 2
+        part = base[:1].expand(3)
+        write(lib, part, base)
+        seen = [base.tolist(), base._version, part.grad_fn and part.grad_fn.name()]
+        if recorded:
+            base.sum().backward()
+            seen.append(x.grad)
+        return seen
+
+    same_as_pytorch(program)
+
+
+I4 = [0, 1, 2, 3]
+ON_ITSELF: dict[str, Callable[[Any, Any], Any]] = {
+    "mul_": lambda lib, x: x.mul_(x),
+    "mul_ element": lambda lib, x: x.mul_(x[3]),
+    "mul_ neighbours": lambda lib, x: x[1:].mul_(x[:-1]),
+    "mul_ others": lambda lib, x: x[::2].mul_(x[1::2]),
+    "copy_ element": lambda lib, x: x.copy_(x[3]),
+    "copy_ transposed": lambda lib, x: x.view(2, 2).copy_(x.view(2, 2).t()),
+    "fill_": lambda lib, x: x.fill_(x[3]),
+    "masked_fill_": lambda lib, x: x.masked_fill_(x > -1, x[3]),
+    "index_fill_": lambda lib, x: x.index_fill_(0, lib.tensor(I4), x[3]),
+    "index_copy_": lambda lib, x: x.index_copy_(0, lib.tensor(I4), x),
+    "index_add_": lambda lib, x: x.index_add_(0, lib.tensor(I4), x),
+    "scatter_": lambda lib, x: x.scatter_(0, lib.tensor(I4), x),
+    "put_": lambda lib, x: x.put_(lib.tensor(I4), x),
+    "masked_scatter_": lambda lib, x: x.masked_scatter_(x > -1, x),
+    "set": lambda lib, x: x.__setitem__(0, x[3]),
+    "set all": lambda lib, x: x.__setitem__(..., x[3]),
+    "set neighbours": lambda lib, x: x.__setitem__(slice(1, None), x[:-1]),
+    "set index": lambda lib, x: x.__setitem__(lib.tensor(I4), x),
+    "set index of a part": lambda lib, x: x.__setitem__(lib.tensor(I4[:3]), x[1:]),
+    "set mask": lambda lib, x: x.__setitem__(x > -1, x),
+    "set mask to an element": lambda lib, x: x.__setitem__(x > -1, x[3]),
+    "set none": lambda lib, x: x.__setitem__(None, x),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("write", ON_ITSELF.values(), ids=list(ON_ITSELF))
+def test_writes_that_read_their_own_memory(
+    write: Callable[[Any, Any], Any], inference: bool
+) -> None:
+    def program(lib: Any) -> Any:
+        with lib.inference_mode(inference):
+            x = lib.arange(4.0)
+            write(lib, x)
+            return x.tolist()
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("value", [0.5, [0.5], [[[0.5]]], [1.0, 2.0, 3.0]], ids=str)
+@pytest.mark.parametrize(
+    "key",
+    [..., None, True, 0, slice(None), slice(0, 2), slice(1, None), (), (slice(None), slice(0, 3)), (0, ...), (..., 1)],
+    ids=str,
+)  # fmt: skip
+def test_nodes_of_set_items(key: Any, value: Any) -> None:
+    """A key that takes everything writes straight into the tensor, others into a view of it."""
+
+    def program(lib: Any) -> Any:
+        x = lib.ones(2, 3, requires_grad=True)
+        y = lib.tensor(value, requires_grad=True)
+        z = x * 1
+        z[key] = y
+        (z * z).sum().backward()
+        w = x * 1
+        w[key] = 0.25
+        return z.tolist(), z.grad_fn.name(), w.grad_fn.name(), x.grad, y.grad
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_inference_tensors_are_refused_after_the_write() -> None:
+    def program(lib: Any) -> Any:
+        seen = []
+        with lib.inference_mode():
+            x = lib.ones(3)
+        for write in (
+            lambda: x.mul_(3),
+            lambda: x.__setitem__(0, 5.0),
+            lambda: x.copy_(lib.ones(3) * 7),
+            lambda: x.fill_(2),
+            lambda: x.zero_(),
+        ):
+            try:
+                write()
+            except RuntimeError as error:
+                seen.append((x.tolist(), str(error)[:60]))
+        return seen
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_what_must_not_be_saved_is_refused_before_the_write() -> None:
+    def program(lib: Any) -> Any:
+        with lib.inference_mode():
+            y = lib.full((3,), 2.0)
+        x = lib.ones(3, requires_grad=True) * 1
+        seen = [x.add_(y).tolist()]
+        try:
+            x.mul_(y)
+        except RuntimeError as error:
+            seen += [x.tolist(), x._version, str(error)[:60]]
+        return seen
+
+    same_as_pytorch(program)

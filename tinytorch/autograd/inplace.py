@@ -21,9 +21,9 @@ from tinytorch.autograd.view import (
     check_recorded,
     count_write,
     expanded,
+    follow,
     move_retained,
     needs_grad,
-    refresh,
     shared_places,
 )
 from tinytorch.kernels import shape as kernels
@@ -99,13 +99,16 @@ def in_place(caller: Any, name: str | None = None) -> Any:
 
 def _edges(made: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
     """Return the edges of a write's inputs, None where it is not to be recorded, having checked that it may be."""
-    tensors = [values[i] for i in made.inputs]
-    for each in tensors:
-        if isinstance(each, Tensor) and needs_grad(each):
+    for i in made.inputs:
+        each = values[i]
+        if isinstance(each, Tensor) and (
+            each._requires_grad if each._view is None else needs_grad(each)
+        ):
             break
     else:
         return None
     check_recorded(x)
+    tensors = [values[i] for i in made.inputs]
     edges = made.edges_of(tensors)
     if edges is not None and any(isinstance(y, Tensor) and y._cell is None for y in tensors[1:]):
         # It must not be saved; PyTorch says so before it writes.
@@ -271,9 +274,10 @@ def written(x: Tensor, edge: Edge) -> None:
         return
     base = view.base
     old = base._edge
-    base._edge, base._requires_grad = (CopySlices(base, x, edge[0]), 0), True
+    node = CopySlices(base, x, edge[0], view.places())
+    base._edge, base._requires_grad = (node, 0), True
     move_retained(base, old)
-    refresh(x)
+    follow(x, view, node.saved)
 
 
 class CopySlices(Node):
@@ -281,7 +285,9 @@ class CopySlices(Node):
 
     __slots__ = ("inner", "position")
 
-    def __init__(self, base: Tensor, x: Tensor, inner: Node) -> None:
+    def __init__(
+        self, base: Tensor, x: Tensor, inner: Node, places: tuple[kernels.Place, kernels.Place]
+    ) -> None:
         if inner.outputs > 1:
             raise RuntimeError(
                 "Functions which modify views in-place must return a single Variable"
@@ -291,11 +297,10 @@ class CopySlices(Node):
         self.position = edges.index(x._edge) if x._edge in edges else None
         if self.position is not None:
             edges[self.position] = base._edge
-        whole = base._array
         self.edges, self.inner, self.hooks = tuple(edges), inner, None
-        self.saved = kernels.place(whole, whole), kernels.place(x._array, whole)
+        self.saved = places
         self.number = next(numbers)
-        self.shape, self.dtype = whole.shape, whole.dtype
+        self.shape, self.dtype = base._array.shape, base._array.dtype
 
     def name(self) -> str:
         """Return PyTorch's name, which has its namespace."""
@@ -313,7 +318,7 @@ class CopySlices(Node):
         """Return the gradients of what the base was, and of the other inputs of the inner step."""
         if self.saved is None:
             raise RuntimeError(FREED)
-        whole, part = self.saved
+        part, whole = self.saved
         at = self.position
         edge = None if at is None else self.edges[at]
         to_base = edge is not None and (needed is None or edge[0] in needed)

@@ -24,7 +24,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.autograd.mode import dispatch, local, no_grad
-from tinytorch.autograd.view import SEVERAL, USUAL, View, refresh
+from tinytorch.autograd.view import SEVERAL, USUAL, make_view, refresh
 
 Formula = Callable[..., Any]
 
@@ -930,7 +930,7 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
             out._array = array
             out._grad = out._view = out._hooks = out._accumulator = out._edge = None
             out._requires_grad = False
-            View.attach(out, x, state)
+            make_view(out, x, state)
             if not state.grad or x._cell is None:
                 return out
             if x._requires_grad:
@@ -1037,7 +1037,7 @@ def _caller(made: Op) -> Callable[..., Any]:
             tensors = [wrap(array) for array in results[:count]]
         if made.view:
             for each in tensors:
-                View.attach(each, values[0], state, SEVERAL if several else USUAL)
+                make_view(each, values[0], state, SEVERAL if several else USUAL)
         if state.grad and differentiable:
             given = values[inputs[0]] if many is not None else [values[i] for i in inputs]
             edges = made.edges_of(given)

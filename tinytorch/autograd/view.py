@@ -43,39 +43,41 @@ class View:
     own: bool
     seen: int
 
-    @staticmethod
-    def attach(made: Tensor, source: Tensor, state: State, kind: int = USUAL) -> None:
-        """Make `made`, the result of a view op on `source`, a view of source's base.
-
-        Args:
-            made, source: tensors on the same memory.
-            state: says how views are made now.
-            kind: SEVERAL for an output of an op that has several.
-        """
-        cell = made._cell = source._cell
-        if cell is None:  # an inference tensor: nothing is ever recorded
-            return
-        view = made._view = _new(View)
-        view.array, view.seen, view.own = made._array, cell[0], False
-        if not state.grad:
-            kind = INFERENCE if state.inference else WITHOUT_GRAD
-        parent = source._view
-        if parent is None:
-            view.base, view.kind = source, kind
-        else:
-            view.base = parent.base
-            view.kind = parent.kind if kind == USUAL or parent.kind == INFERENCE else kind
+    def places(self) -> tuple[kernels.Place, kernels.Place]:
+        """Return where the view and its base lie, as seen from the first element of the base."""
+        whole = self.base._array
+        return kernels.place(self.array, whole), kernels.place(whole, whole)
 
     def replay(self, base: Tensor) -> Tensor:
         """Return the same view of another tensor, whose memory is laid out as the base's."""
-        whole = self.base._array
-        made: Tensor = View.by_place(
-            base, kernels.place(self.array, whole), kernels.place(whole, whole)
-        )
+        made: Tensor = View.by_place(base, *self.places())
         return made
 
 
 _new: Any = object.__new__
+
+
+def make_view(made: Tensor, source: Tensor, state: State, kind: int = USUAL) -> None:
+    """Make `made`, the result of a view op on `source`, a view of source's base.
+
+    Args:
+        made, source: tensors on the same memory.
+        state: says how views are made now.
+        kind: SEVERAL for an output of an op that has several.
+    """
+    cell = made._cell = source._cell
+    if cell is None:  # an inference tensor: nothing is ever recorded
+        return
+    made._view = view = _new(View)
+    view.array, view.seen, view.own = made._array, cell[0], False
+    if not state.grad:
+        kind = INFERENCE if state.inference else WITHOUT_GRAD
+    parent = source._view
+    if parent is None:
+        view.base, view.kind = source, kind
+    else:
+        view.base = parent.base
+        view.kind = parent.kind if kind == USUAL or parent.kind == INFERENCE else kind
 
 
 def needs_grad(tensor: Tensor) -> bool:
@@ -108,12 +110,17 @@ def refresh(tensor: Tensor) -> None:
             _not_writable(tensor, view, "its base or another view of its base has been")
         )
     else:
-        view.seen = tensor._cell[0]  # type: ignore[index]
-        with enable_grad():
-            again = view.replay(base)
-        tensor._edge = again._edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
-        tensor._requires_grad = True
-        move_retained(tensor, old)
+        follow(tensor, view, view.places())
+
+
+def follow(tensor: Tensor, view: View, places: tuple[kernels.Place, kernels.Place]) -> None:
+    """Give a view its edge from what its base has become: a step by place."""
+    view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
+    with enable_grad():
+        edge = View.by_place(view.base, *places)._edge
+    tensor._edge = edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
+    tensor._requires_grad = True
+    move_retained(tensor, old)
 
 
 class Nowhere(Node):

@@ -176,11 +176,10 @@ def tanh_slope(g: Array, out: Array) -> Array:
     return np.multiply(slope, g, out=slope)
 
 
-def minus_twice(a: Array, b: Array, c: Array) -> Array:
-    """Return `-2 * a * b * c`."""
-    out = np.multiply(a, b)
-    if out.ndim == 0 or out.shape != c.shape or out.dtype != c.dtype:
-        return out * c * -2
-    out *= c
+def minus_twice(x: Array, y: Array) -> Array:
+    """Return `-2 * x * y`."""
+    out = x * y
+    if out.ndim == 0:
+        return out * -2
     out *= -2
     return out

@@ -360,16 +360,34 @@ def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offs
 
 def at(x: Array, where: Place) -> Array:
     """Return what lies at a place in the memory of `x`, as seen from its first element, as a view."""
+    try:
+        if x.flags.c_contiguous:
+            return _window(x, where)
+    except ValueError:
+        pass
+    memory = storage(x).ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
+    return _window(memory, _from(-storage_offset(x), where))
+
+
+def _window(memory: Array, where: Place) -> Array:
+    """Return a view of contiguous memory by place.
+
+    Raises:
+        ValueError: the place reaches beyond the memory.
+    """
     shape, strides, first = where
-    if not (x.flags.c_contiguous and first >= 0 and _end(where) <= x.size):
-        first += storage_offset(x)
-        x = storage(x).ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
-    if 0 in shape:
-        first = 0
-    steps = tuple([step * x.itemsize for step in strides])
-    if type(x) is np.ndarray:
-        return np.ndarray(shape, x.dtype, x, first * x.itemsize, steps)
-    return np.lib.stride_tricks.as_strided(x.reshape(-1)[first:], shape, steps).view(type(x))
+    size = memory.itemsize
+    start = 0 if 0 in shape else first * size
+    steps = [step * size for step in strides]
+    if type(memory) is np.ndarray:
+        try:
+            return np.ndarray(shape, memory.dtype, memory, start, steps)
+        except TypeError as error:  # NumPy's for memory that is too small
+            raise ValueError(str(error)) from None
+    if not 0 <= first <= _end(where) <= memory.size:
+        raise ValueError("the place reaches beyond the memory")
+    flat = memory.reshape(-1)[start // size :]
+    return np.lib.stride_tricks.as_strided(flat, shape, steps).view(type(memory))
 
 
 def overlaps(where: Place) -> bool:
@@ -386,30 +404,39 @@ def overlaps(where: Place) -> bool:
 
 def restrided(x: Array, source: Place, target: Place) -> Array:
     """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
-    start = source[2]
-    if (
-        x.flags.c_contiguous
-        and place(x, x)[1] == source[1]
-        and start <= target[2]
-        and _end(target) <= _end(source)
-    ):
-        return at(x, _from(start, target)).copy()  # `x` can stand for the memory itself
+    try:
+        if _fills(x, source):  # `x` can stand for the memory itself
+            return _window(x, _from(source[2], target)).copy()
+    except ValueError:
+        pass
     memory, start = _memory(x, source, target)
     if overlaps(source):
         np.add.at(memory, _places(_from(start, source)), x)
     else:
-        at(memory, _from(start, source))[...] = x
-    made = at(memory, _from(start, target))
+        _window(memory, _from(start, source))[...] = x
+    made = _window(memory, _from(start, target))
     return made if made.size == memory.size else made.copy()
 
 
 def replaced(x: Array, y: Array, whole: Place, part: Place) -> Array:
     """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    try:
+        if _fills(x, whole):
+            made = x.copy()
+            _window(made, _from(whole[2], part))[...] = y
+            return made
+    except ValueError:
+        pass
     memory, start = _memory(x, whole, part)
-    made = at(memory, _from(start, whole))
+    made = _window(memory, _from(start, whole))
     made[...] = x
-    at(memory, _from(start, part))[...] = y
+    _window(memory, _from(start, part))[...] = y
     return made
+
+
+def _fills(x: Array, where: Place) -> bool:
+    """Return whether `x` lies in its own memory, from the first element to the last, as `where` says."""
+    return x.flags.c_contiguous and where[1] == tuple([step // x.itemsize for step in x.strides])
 
 
 def shares(where: Place, like: Array) -> Array:

@@ -489,7 +489,7 @@ def _takes_all(steps: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     """Return whether the basic steps of a key take all elements as they are."""
     *slices, _ = steps
     return len(slices) <= len(shape) and builtins.all(
-        isinstance(each, slice) and range(n)[each] == range(n)
+        isinstance(each, slice) and each.step in (None, 1) and range(n)[each] == range(n)
         for each, n in zip(slices, shape, strict=False)
     )
 

@@ -548,21 +548,14 @@ def _sigmoid(a: Any) -> Any:
 
 _tanh_grad = pointwise(
     "tanh_backward", activation.tanh_slope,
-    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg, g, out), node_name="TanhBackward",
+    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg * g, out), node_name="TanhBackward",
 )  # fmt: skip
 
 
-@op(
-    broadcasts=True,
-    a=lambda g, b, c: _minus_twice(g, b, c),
-    b=lambda g, a, c: _minus_twice(g, a, c),
-    c=lambda g, a, b: _minus_twice(g, a, b),
-)
-def _minus_twice(a: Any, b: Any, c: Any) -> Any:
-    """Return `-2 * a * b * c`, the gradient of `a * b * (1 - c * c)` by `c` but for `b`: its own derivatives."""
-    return activation.minus_twice(a, b, c)
-
-
+_minus_twice = pointwise(  # of two factors: a family of its own derivatives
+    "minus_twice", activation.minus_twice,
+    x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x),
+)  # fmt: skip
 _sigmoid_grad = pointwise(
     "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),

@@ -932,6 +932,26 @@ def the_graph_is_rewritten(torch: Any) -> Any:
 
 
 @in_place
+def of_a_view_the_base_too(torch: Any) -> Any:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    v = y[1:]
+    v.mul_(5)
+    y.sum().backward()
+    return y.grad_fn.name(), v.grad_fn.name(), x.grad, v._base is y
+
+
+@in_place
+def of_a_base_the_views_too(torch: Any) -> Any:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    v = y[1:]
+    y.mul_(5)
+    v.sum().backward()
+    return y.grad_fn.name(), v.grad_fn.name(), x.grad
+
+
+@in_place
 def a_leaf(torch: Any) -> Any:
     torch.ones(3, requires_grad=True).add_(1)
 

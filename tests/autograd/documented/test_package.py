@@ -2711,6 +2711,12 @@ def next_functions_of_many(torch: Any) -> Any:
 
 
 @graph
+def next_functions_of_a_number_less_a_tensor(torch: Any) -> Any:
+    node = (2 - torch.ones(2, requires_grad=True)).grad_fn
+    return node.name(), [n and n.name() for n, _ in node.next_functions]
+
+
+@graph
 def names_of_nodes(torch: Any) -> Any:
     F = torch.nn.functional
     x, y = torch.ones(2, 4, requires_grad=True), torch.full((2, 4), 0.5, requires_grad=True)
