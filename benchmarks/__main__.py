@@ -265,7 +265,7 @@ def main() -> int:
     option("--repeats", type=int, default=3, help="of the whole process (3)")
     option("--blocks", type=int, default=15, help="turns of each side in the other rows (15)")
     option("--batch-sizes", type=int, nargs="+", default=[64, 256], help="of the step (64 256)")
-    option("--points", type=int, nargs="+", default=[1000], help="of the PINN's step (1000)")
+    option("--points", type=int, nargs="+", default=[2000], help="of the PINN's step (2000)")
     option("--widths", type=int, nargs="+", default=[20], help="of the PINN's layers (20)")
     option("--data", default=os.environ.get("TINYTORCH_DATA", str(ROOT / "data")))
     option("--check", action="store_true", help="exit with 1 if an aim is missed")

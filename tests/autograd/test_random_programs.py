@@ -189,7 +189,7 @@ READS: dict[str, Op] = {
     "exp": lambda lib, x, y, n: x.exp(),
     "pow": lambda lib, x, y, n: x**2,
     "sum": lambda lib, x, y, n: x.contiguous().sum(dim(x, n)),
-    "zeros_like": lambda lib, x, y, n: lib.zeros_like(x),
+    "zeros_like": lambda lib, x, y, n: lib.zeros_like(x.contiguous()),
 }
 
 # Ops that make numbers grow; they are left out where numbers are large already.
@@ -286,6 +286,18 @@ def inherits(x: Any) -> bool:
     return x._is_view() and x.requires_grad and x.is_leaf
 
 
+def frees_a_leaf(op: str, x: Any) -> bool:
+    """Return whether after `op` a leaf that a graph leads to may be written to, itself or through its base."""
+    if op == "requires_grad_":
+        return x._is_view()
+    return (
+        op in ("detach_", "requires_grad_ not")
+        and not x._is_view()
+        and x.requires_grad
+        and x.is_leaf
+    )
+
+
 def is_large(x: Any) -> bool:
     return x.numel() > 0 and float(x.detach().abs().max()) > 50
 
@@ -363,12 +375,7 @@ class Run:
             return True  # PyTorch does not save the other factor, so it may be written to
         if op == "detach_" and any(each is x for each in self.saved):
             return True  # in backward PyTorch refuses what it has saved
-        if (
-            op in ("detach_", "requires_grad_ not")
-            and x.is_leaf
-            and x.requires_grad
-            and not x._is_view()
-        ):
+        if frees_a_leaf(op, x):
             return (
                 True  # in backward PyTorch refuses a leaf that has become the result of something
             )
