@@ -256,7 +256,11 @@ def a_base_that_was_detached(torch: Any) -> Any:
     _, base, v = base_and_view(torch)
     base.detach_()
     base.add_(1)
-    return v.requires_grad, v.is_leaf, v.grad_fn.name()
+    seen = [v.requires_grad, v.is_leaf, v.grad_fn.name()]
+    v.retain_grad()
+    v.register_hook(lambda g: seen.append(g.tolist()))
+    (v * v).sum().backward()
+    return seen, v.grad
 
 
 @program

@@ -139,10 +139,6 @@ class Nowhere(Node):
         """Return the name of the step that has led nowhere."""
         return self._name
 
-    def run_hooks_before(self, g: Tensor) -> Tensor:
-        """Return `g`: no hook waits here."""
-        return g
-
     def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> tuple[()]:
         """Drop the gradient."""
         return ()
