@@ -142,7 +142,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = wrap(np.asarray(src))
     if src._cell is self._cell or _seen(self, src):
         return _copy[1](self, src)
-    if expanded(self._array):
+    if expanded(self._array) and not _same_places(self, src):
         raise shared_places()
     self._array[...] = src._array
     count_write(self)
