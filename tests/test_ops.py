@@ -114,6 +114,7 @@ def strided(array: Any) -> Any:
 
 
 @needs_oracle
+@pytest.mark.filterwarnings("ignore:index_reduce", "ignore:torch.searchsorted")
 @parametrize("sample", SAMPLES, ids=str)
 def test_agrees_with_pytorch(sample: Sample) -> None:
     for change in (None, single, strided):
@@ -344,9 +345,11 @@ def registered(cls: Any = OpNode) -> set[Any]:
 
 #: Ops that only writes in place, or random functions, record: tests/autograd/test_writes.py has their programs.
 ELSEWHERE = {
-    "_bernoulli_each", "_copy", "_fill", "_normal_each", "_scatter_multiply", "_zero",
+    "_bernoulli_each", "_bincount", "_copy", "_fill", "_normal_each", "_scatter_multiply", "_zero",
     "copy_slices", "erase", "extract", "embed", "fill",
-    "floor_divide",
+    "floor_divide", "heaviside",
+    "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients are refused, as PyTorch's
+    "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
 }  # fmt: skip
 
 

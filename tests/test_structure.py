@@ -20,8 +20,8 @@ FLOORS = [
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
      "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad"),
     ("ops",),
-    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "cuda",
-     "accelerator", "backends"),
+    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "special", "cuda",
+     "distributions", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing"),
     ("utils", ""),
 ]  # fmt: skip
 

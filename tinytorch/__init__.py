@@ -23,13 +23,21 @@ from tinytorch.dtypes import *
 from tinytorch.kernels.printing import set_printoptions
 from tinytorch.layout import *
 from tinytorch.legacy import *
+from tinytorch.ops.copies import *
 from tinytorch.ops.create import *
+from tinytorch.ops.embedding import *
+from tinytorch.ops.decompose import *
 from tinytorch.ops.index import *
 from tinytorch.ops.linalg import *
 from tinytorch.ops.pointwise import *
 from tinytorch.ops.random import *
 from tinytorch.ops.reduce import *
+from tinytorch.ops.norm import *
+from tinytorch.ops.matrices import *  # after reduce: its norm knows singular values
 from tinytorch.ops.shape import *
+from tinytorch.ops.special import *
+from tinytorch.ops.statistics import *
+from tinytorch.ops.storage import *
 from tinytorch.serialization import load, save
 
 from tinytorch import methods as _methods
@@ -37,19 +45,53 @@ from tinytorch import methods as _methods
 _methods.bind()
 
 from tinytorch import (
+    __config__,
     accelerator,
+    amp,
     backends,
+    compiler,
+    cpu,
     cuda,
     data,
+    distributions,
     func,
     linalg,
+    mps,
+    multiprocessing,
     nn,
     optim,
     profiler,
     return_types,
     serialization,
+    special,
+    storage,
+    testing,
+    types,
     utils,
+    version,
+    xpu,
 )
+from tinytorch.amp import (
+    autocast,
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
+from tinytorch.compiler import compile, cond, while_loop
+from tinytorch.cuda import OutOfMemoryError
+from tinytorch.switches import *
 from tinytorch.func import vmap
 from tinytorch.nn.functional import (
     alpha_dropout,
@@ -71,7 +113,15 @@ from tinytorch.nn.functional import (
 )
 from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch.ops import random
+from tinytorch.functions import *
+from tinytorch.ops.create import inclusive_range as range
+from tinytorch import functions as _functions
+from tinytorch.ops import out as _out
 # isort: on
+
+globals().update(_functions.functions())
+
+_out.install_all(globals())
 
 from math import e, inf, nan, pi
 
@@ -80,5 +130,5 @@ newaxis = None
 __all__ = sorted(
     name
     for name in globals()
-    if not name.startswith("_") and name not in ("methods", "ops", "kernels", "legacy")
+    if not name.startswith("_") and name not in ("functions", "methods", "ops", "kernels", "legacy")
 )

@@ -8,11 +8,16 @@ from typing import Any
 
 __all__ = ["device"]
 
-_KINDS = ("cpu", "cuda", "mps", "xpu", "mkldnn", "meta", "hpu", "mtia", "privateuseone")
+_KINDS = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
 
 
 class device:
     """Where a tensor lives: `device("cpu")`. Other devices have names here, but no memory yet.
+
+    As a context manager it is the default device in a `with` block.
 
     Args:
         type: the kind, with or without an index ("cpu", "cuda:0"), or another device.
@@ -39,6 +44,8 @@ class device:
         else:
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         kind, colon, number = name.partition(":")
+        if not name:
+            raise RuntimeError("Device string must not be empty")
         if kind not in _KINDS:
             raise RuntimeError(
                 f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}"
@@ -69,8 +76,32 @@ class device:
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (str(self),))
 
+    def __enter__(self) -> device:
+        as_device(self)
+        _defaults.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if len(_defaults) > 1:
+            _defaults.pop()
+
 
 cpu = device("cpu")
+_defaults = [cpu]  # the default device, and those of the `with` blocks inside
+
+
+def get_default() -> device:
+    """Return the device of new tensors: that of the innermost `with` block, else the one that was set."""
+    return _defaults[-1]
+
+
+def set_default(value: Any) -> None:
+    """Make `value` the device of new tensors outside of `with` blocks; None for the CPU."""
+    if isinstance(value, int):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    wanted = cpu if value is None else device(value)
+    as_device(wanted)
+    _defaults[0] = wanted
 
 
 def as_device(value: Any) -> device:

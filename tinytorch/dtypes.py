@@ -111,7 +111,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
         found = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
     if found is None:
         raise TypeError(
-            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: "
+            f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
             "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."
         )
     return found
@@ -158,7 +158,16 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
         (torch.float16, torch.int16)
     """
+    _check_dtype("promote_types", "type1", 1, type1)
+    _check_dtype("promote_types", "type2", 2, type2)
     return _PROMOTED[type1, type2]
+
+
+def _check_dtype(name: str, argument: str, position: builtins.int, value: Any) -> None:
+    if not isinstance(value, dtype):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
+        )
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
@@ -169,9 +178,9 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
         >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
         (True, False)
     """
-    if from_.category > to.category:
-        return False
-    return not (from_.is_signed and from_ is not bool and to is uint8)
+    _check_dtype("can_cast", "from_", 1, from_)
+    _check_dtype("can_cast", "to", 2, to)
+    return from_.category <= to.category
 
 
 def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
@@ -234,7 +243,7 @@ def set_default_dtype(d: dtype, /) -> None:
     """
     if not isinstance(d, dtype):
         raise TypeError(
-            f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}"
+            "invalid dtype object: only floating-point types are supported as the default type"
         )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
@@ -255,9 +264,10 @@ class finfo:
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _default[0] if type is None else type
+        _check_dtype("finfo", "type", 1, type)
         if not type.is_floating_point:
             raise TypeError(
-                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'"
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         info: Any
         if type is bfloat16:
@@ -272,8 +282,14 @@ class finfo:
         self.max = builtins.float(info.max)
         self.min = builtins.float(info.min)
         self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
-        self.resolution = builtins.float(info.resolution)
+        self.resolution = builtins.float(f"1e-{info.precision}")
         self.dtype = type.name
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         return (
@@ -292,9 +308,12 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
+        _check_dtype("iinfo", "type", 1, type)
+        if type is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != INTEGER:
             raise TypeError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
             )
         info = np.iinfo(type.numpy)
         self.bits, self.min, self.max, self.dtype = (
@@ -305,4 +324,10 @@ class iinfo:
         )
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)

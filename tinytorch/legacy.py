@@ -6,10 +6,11 @@ from typing import Any
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, legacy_new
+from tinytorch.ops.storage import is_storage, set_
 
 __all__ = [
-    "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
-    "ShortTensor", "typename",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor", "typename",
 ]  # fmt: skip
 
 
@@ -19,6 +20,10 @@ class _TypedTensor(type):
     dtype: dtypes.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and is_storage(args[0]):
+            return set_(legacy_new(Tensor, (), kwargs, cls.dtype), args[0])
+        if len(args) == 1 and isinstance(args[0], range):
+            args = (list(args[0]),)
         return legacy_new(Tensor, args, kwargs, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -34,6 +39,7 @@ def _typed(dtype: dtypes.dtype) -> Any:
     return _TypedTensor(name, (), {"dtype": dtype, "__doc__": doc})
 
 
+BFloat16Tensor = _typed(dtypes.bfloat16)
 BoolTensor = _typed(dtypes.bool)
 ByteTensor = _typed(dtypes.uint8)
 CharTensor = _typed(dtypes.int8)

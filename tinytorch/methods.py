@@ -7,7 +7,23 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import check_overlap, in_place
-from tinytorch.ops import create, index, linalg, nn, pointwise, random, reduce, shape
+from tinytorch.autograd.op import refuse_booleans
+from tinytorch.ops import (
+    copies,
+    create,
+    decompose,
+    index,
+    linalg,
+    matrices,
+    nn,
+    pointwise,
+    random,
+    reduce,
+    shape,
+    special,
+    statistics,
+    storage,
+)
 
 # module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
 METHODS: dict[Any, str] = {
@@ -21,13 +37,17 @@ METHODS: dict[Any, str] = {
         not_equal pow positive rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh
         sqrt square sub subtract tan tanh true_divide trunc xlogy
     """,
+    copies: """
+        diagonal_scatter narrow_copy select_scatter slice_inverse slice_scatter as_strided_scatter unsafe_chunk
+        unsafe_split unsafe_split_with_sizes
+    """,
     create: "new_empty new_full new_ones new_tensor new_zeros",
     random: """
         bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_
     """,
     reduce: """
         all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
-        min nanmean nanmedian nansum norm prod std sum sum_to_size var
+        min nanmean nanmedian nansum prod std sum sum_to_size var
     """,
     shape: """
         adjoint as_strided broadcast_to chunk clone contiguous cpu cuda data_ptr diag diag_embed diagflat diagonal dim
@@ -39,14 +59,30 @@ METHODS: dict[Any, str] = {
     """,
     index: """
         argsort argwhere bincount copy_ fill_ fill_diagonal_ gather index_add index_add_ index_copy index_copy_
-        index_fill index_fill_ index_put index_put_ index_select masked_fill masked_fill_ masked_scatter
-        masked_scatter_ masked_select msort nonzero put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce
-        scatter_reduce_ sort take take_along_dim topk unique unique_consecutive zero_
+        index_fill index_fill_ index_put index_put_ index_reduce index_reduce_ index_select masked_fill masked_fill_
+        masked_scatter masked_scatter_ masked_select msort nonzero nonzero_static put put_ scatter scatter_ scatter_add
+        scatter_add_ scatter_reduce scatter_reduce_ sort take take_along_dim topk unique unique_consecutive zero_
     """,
+    statistics: "diff histc histogram kthvalue mode nanquantile quantile",
     linalg: """
         addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer trace vdot
     """,
+    decompose: "det logdet matrix_exp matrix_power",
+    matrices: """
+        cholesky cholesky_inverse cholesky_solve corrcoef cov cross dist geqrf inverse kron lu lu_solve norm orgqr
+        ormqr pinverse qr renorm renorm_ slogdet svd triangular_solve
+    """,
     nn: "hardshrink log_softmax prelu softmax",
+    storage: """
+        apply_ as_subclass dequantize dim_order get_device is_distributed is_nonzero is_pinned is_same_size is_set_to
+        is_shared map2_ map_ module_load new new_empty_strided pin_memory resize resize_ resize_as resize_as_ set_
+        share_memory_ storage storage_type to_dense untyped_storage
+    """,
+    special: """
+        angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma erfinv float_power_ frexp gcd heaviside
+        heaviside_ i0 igamma igammac is_conj is_neg lcm ldexp ldexp_ lgamma logaddexp2 logcumsumexp logit logit_
+        mvlgamma mvlgamma_ nextafter polygamma_ resolve_conj resolve_neg
+    """,
 }
 # … and those of which an in-place method `name_` is derived.
 IN_PLACE: dict[Any, str] = {
@@ -55,15 +91,17 @@ IN_PLACE: dict[Any, str] = {
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil copysign cos cosh
         deg2rad eq erf erfc exp exp2 expm1 fix floor floor_divide fmod frac ge greater greater_equal gt hypot le less
         less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor lt mul multiply nan_to_num ne
-        neg negative not_equal pow rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt
+        neg negative not_equal rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt
         square tan tanh true_divide trunc xlogy
     """,
     reduce: """
         cumprod cumsum
     """,
+    shape: "tril triu",
     linalg: """
         addbmm addmm addmv addr baddbmm
     """,
+    special: "digamma erfinv gcd i0 igamma igammac lcm lgamma nextafter",
 }
 
 
@@ -75,7 +113,9 @@ def bind() -> None:
     for module, names in IN_PLACE.items():
         for name in names.split():
             setattr(Tensor, f"{name}_", in_place(getattr(module, name)))
-    for name, function in (OPERATORS | shape.CONVERSIONS | shape.PROPERTIES).items():
+    for name, function in (
+        OPERATORS | shape.CONVERSIONS | shape.PROPERTIES | storage.MEMBERS | copies.METHODS
+    ).items():
         setattr(Tensor, name, function)
 
 
@@ -83,7 +123,8 @@ def bound_names() -> set[str]:
     """Return the names of all members of Tensor that `bind` sets."""
     names = {name for listed in METHODS.values() for name in listed.split()}
     names |= {f"{name}_" for listed in IN_PLACE.values() for name in listed.split()}
-    return names | set(OPERATORS) | set(shape.CONVERSIONS) | set(shape.PROPERTIES)
+    names |= set(OPERATORS) | set(shape.CONVERSIONS) | set(shape.PROPERTIES)
+    return names | set(storage.MEMBERS) | set(copies.METHODS)
 
 
 def _backward(
@@ -137,6 +178,8 @@ _div_rounded = {
     "floor": in_place(pointwise._div_floor, "div_"),
 }
 _clamp = in_place(pointwise._clamp, "clamp_")
+_clamp_to_tensors = in_place(pointwise._clamp_to_tensors, "clamp_")
+_pow = in_place(pointwise._raised, "pow_")
 
 
 def _check_read(self: Tensor, other: Any) -> None:
@@ -154,6 +197,7 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place."""
     _check_read(self, other)
+    refuse_booleans(self, other)
     return _sub(self, pointwise._scaled(self, other, alpha))
 
 
@@ -168,6 +212,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Bound in place; see `clamp`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
+    if isinstance(min, Tensor) or isinstance(max, Tensor) or not self.dtype.is_floating_point:
+        return _clamp_to_tensors(self, *pointwise.bounds_of(self, min, max))
     return _clamp(self, min, max)
 
 
@@ -178,12 +224,32 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Add `value * tensor1 * tensor2` in place."""
+    pointwise.check_products(self, tensor1, tensor2)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
 def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Add `value * tensor1 / tensor2` in place."""
+    pointwise.check_true_division(tensor1, tensor2)
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
+
+
+def pow_(self: Tensor, exponent: Any) -> Tensor:
+    """Raise to the power `exponent` in place."""
+    if type(exponent) is int:
+        pointwise.check_exponent(self, exponent)
+    elif type(exponent) is bool and self._array.dtype == bool:
+        return self.copy_(pointwise.pow(self, exponent))
+    return _pow(self, exponent)
+
+
+def invert(self: Tensor) -> Tensor:
+    """Return `~self`; see `bitwise_not`."""
+    if self.dtype.is_floating_point:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return pointwise.bitwise_not(self)
 
 
 OPERATORS: dict[str, Any] = {
@@ -207,11 +273,11 @@ OPERATORS: dict[str, Any] = {
     "__imod__": in_place(pointwise.remainder),
     "__pow__": pointwise.pow,
     "__rpow__": _reflected(pointwise.pow),
-    "__ipow__": in_place(pointwise.pow),
+    "__ipow__": pow_,
     "__neg__": pointwise.neg,
     "__pos__": pointwise.positive,
     "__abs__": pointwise.abs,
-    "__invert__": pointwise.bitwise_not,
+    "__invert__": invert,
     "__and__": pointwise.bitwise_and,
     "__rand__": pointwise.bitwise_and,
     "__iand__": in_place(pointwise.bitwise_and),
@@ -223,6 +289,8 @@ OPERATORS: dict[str, Any] = {
     "__ixor__": in_place(pointwise.bitwise_xor),
     "__lshift__": pointwise.bitwise_left_shift,
     "__rshift__": pointwise.bitwise_right_shift,
+    "__rlshift__": _reflected(pointwise.bitwise_left_shift),
+    "__rrshift__": _reflected(pointwise.bitwise_right_shift),
     "__matmul__": linalg.operator_matmul,
     "__rmatmul__": linalg.operator_rmatmul,
     "__eq__": _comparison(pointwise.eq),
@@ -236,6 +304,7 @@ OPERATORS: dict[str, Any] = {
     "__setitem__": index.setitem,
     "where": index.where_method,
     "backward": _backward,
+    "polygamma": special.polygamma_method,
     "add_": add_,
     "sub_": sub_,
     "subtract_": sub_,
@@ -246,4 +315,5 @@ OPERATORS: dict[str, Any] = {
     "lerp_": lerp_,
     "addcmul_": addcmul_,
     "addcdiv_": addcdiv_,
+    "pow_": pow_,
 }

@@ -240,15 +240,6 @@ def test_errors_are_pytorchs(program: Program) -> None:
     same_as_pytorch(program)
 
 
-def test_what_is_left_out_says_so() -> None:
-    with pytest.raises(NotImplementedError, match="out="):
-        tinytorch.nonzero(tinytorch.ones(2), out=tinytorch.ones(2))
-    x = tinytorch.zeros(3, requires_grad=True)
-    product = tinytorch.scatter_reduce(x, 0, tinytorch.tensor([0]), tinytorch.ones(1), "prod")
-    with pytest.raises(NotImplementedError, match="zeros among the factors"):
-        product.sum().backward()
-
-
 # x[key] = value -----------------------------------------------------------------------------------
 
 #: Keys, each with the shape of a value for them.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,32 @@ NUMBERS = """
     torch.multinomial(torch.ones(3), 5, True, generator=torch.Generator())
     torch.multinomial(torch.ones(3), 5, True, out=torch.empty(0, dtype=torch.int64))
     torch.multinomial(torch.tensor([0.0, 1.0, 0.0], requires_grad=True), 1)
+    torch.multinomial(torch.arange(1.0, 11.0).reshape(5, 2).t(), 3)
+    torch.multinomial(torch.arange(1.0, 6.0).expand(3, 5), 3)
+    torch.randint_like(torch.zeros(4), torch.tensor(5))
+    torch.randint_like(torch.zeros(4), torch.tensor(2), torch.tensor(5))
+    torch.poisson(torch.tensor([0.0, 0.5, 3.0, 9.9, 10.0, 500.0]))
+    torch.poisson(torch.full((200,), 13.7, dtype=torch.float64))
+    torch.poisson(torch.full((200,), 2.7, dtype=torch.float16))
+    torch.poisson(torch.arange(12.0).reshape(3, 4).t())
+    torch.poisson(torch.ones(3), torch.Generator().manual_seed(3))
+    torch.poisson(torch.ones(0))
+    torch.native_dropout(torch.arange(1.0, 21.0), 0.3, True)
+    torch.native_dropout(torch.arange(1.0, 21.0), 1.0, True)
+    torch.native_dropout(torch.arange(1.0, 4.0), 0.3, False)
+    torch.poisson(torch.ones(2, requires_grad=True)).detach()
+    torch.binomial(torch.tensor([0.0, 3.0, 20.0, 100.0]), torch.tensor([0.5, 0.5, 0.9, 0.3]))
+    torch.binomial(torch.full((200,), 100.0), torch.full((200,), 0.4))
+    torch.binomial(torch.full((200,), 10.0).double(), torch.full((200,), 0.4).double())
+    torch.binomial(torch.ones(3, 2) * 9, torch.tensor([0.1, 0.6]), torch.Generator())
+    torch.binomial(torch.tensor([5.0, 5.0, 5.0]), torch.tensor([0.0, 1.0, float("nan")]))
+    torch._standard_gamma(torch.tensor([0.0, 0.01, 0.5, 1.0, 3.0, 1000.0]))
+    torch._standard_gamma(torch.full((300,), 0.3, dtype=torch.float64))
+    torch._standard_gamma(torch.full((300,), 1.3))
+    torch._standard_gamma(torch.ones(3, 2).t(), torch.Generator().manual_seed(3))
+    torch._sample_dirichlet(torch.arange(1.0, 13.0).reshape(4, 3))
+    torch._sample_dirichlet(torch.full((50, 2), 0.2, dtype=torch.float64))
+    [torch.randn(1), torch._standard_gamma(torch.ones(5)), torch.randn(2)]
     torch.manual_seed(3), torch.rand(2), torch.initial_seed()
     torch.manual_seed(-1).initial_seed()
     torch.manual_seed(2**64 - 1).initial_seed(), torch.rand(2)
@@ -241,6 +269,24 @@ ERRORS = """
     torch.multinomial(torch.ones(2, 2, 2), 1)
     torch.multinomial(torch.tensor(1.0), 1)
     torch.multinomial(torch.ones(2), 1, out=torch.empty(1))
+    torch.native_dropout(torch.ones(3, dtype=torch.int64), 0.5, True)
+    torch.native_dropout(torch.ones(3), 1.5, True)
+    torch.poisson(torch.tensor([-1.0]))
+    torch.poisson(torch.tensor([float("nan")]))
+    torch.poisson(torch.tensor([1]))
+    torch.poisson(1.0)
+    torch.binomial(torch.tensor([3]), torch.tensor([0.5]))
+    torch.binomial(torch.tensor([3.0]), torch.tensor([0.5]).double())
+    torch.binomial(torch.tensor([3.0]).half(), torch.tensor([0.5]).half())
+    torch.binomial(3.0, torch.tensor([0.5]))
+    torch.binomial(torch.ones(2, requires_grad=True), torch.ones(2)).sum().backward()
+    torch._standard_gamma(torch.tensor([1]))
+    torch._standard_gamma(torch.tensor([1.0]).half())
+    torch._sample_dirichlet(torch.ones(2, requires_grad=True)).sum().backward()
+    torch.randint_like(torch.zeros(3), torch.tensor([4, 5]))
+    torch.Generator().get_offset()
+    torch.Generator().set_offset(0)
+    torch.random.fork_rng([0]).__enter__()
     torch.manual_seed(2**64)
     torch.manual_seed(-(2**63) - 1)
     torch.manual_seed("a")
@@ -310,6 +356,103 @@ def test_bernoulli_with_a_number() -> None:
         pytorch.manual_seed(1)
         theirs = pytorch.rand(50, dtype=pytorch.float64) < 0.3
         np.testing.assert_array_equal(fill(tinytorch.empty(50)).numpy(), theirs.numpy())
+
+
+@needs_oracle
+def test_states_go_from_one_library_to_the_other() -> None:
+    def numbers(torch: Any, generator: Any) -> list[Any]:
+        return [
+            torch.randn(3, generator=generator).tolist(),
+            torch.rand(700, generator=generator).tolist(),
+            torch.randperm(9, generator=generator).tolist(),
+            torch.poisson(torch.full((9,), 20.0), generator=generator).tolist(),
+        ]
+
+    for draws in (0, 1, 623, 624, 625, 5000):
+        ours = tinytorch.Generator().manual_seed(-7)
+        theirs = pytorch.Generator().manual_seed(8)
+        tinytorch.rand(draws, generator=ours)
+        tinytorch.randn(3, generator=ours)  # one normal is waiting
+        theirs.set_state(pytorch.from_numpy(ours.get_state().numpy()))
+        assert theirs.initial_seed() == ours.initial_seed()
+        assert numbers(tinytorch, ours) == numbers(pytorch, theirs)
+        pytorch.randn(5, generator=theirs)
+        ours = tinytorch.Generator()
+        ours.set_state(tinytorch.from_numpy(theirs.get_state().numpy()))
+        assert numbers(tinytorch, ours) == numbers(pytorch, theirs)
+
+
+def test_threads_share_a_generator() -> None:
+    """Each fill takes one stretch of the stream: together they are the fills of one thread, in some order."""
+    generator = tinytorch.Generator().manual_seed(3)
+    expected = {tuple(tinytorch.rand(5000, generator=generator).tolist()) for _ in range(40)}
+    generator.manual_seed(3)
+    found = []
+
+    def work() -> None:
+        for _ in range(10):
+            found.append(tuple(tinytorch.rand(5000, generator=generator).tolist()))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(found) == expected
+
+
+@needs_oracle
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_gamma_numbers(dtype: str) -> None:
+    """PyTorch's is an approximation; this one agrees with differences of the distribution function."""
+    kind = getattr(tinytorch, dtype)
+    alpha = tinytorch.tensor([0.05, 0.7, 1.0, 3.0, 9.0, 50.0, 5000.0], dtype=kind).repeat(40)
+    x = tinytorch._standard_gamma(alpha)
+    ours = tinytorch._standard_gamma_grad(alpha, x)
+    theirs = pytorch._standard_gamma_grad(
+        pytorch.from_numpy(alpha.numpy()), pytorch.from_numpy(x.numpy())
+    )
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=5e-3)
+    assert ours.dtype is kind
+
+
+@needs_oracle
+def test_gradient_of_gamma_numbers_is_exact() -> None:
+    gammainc = pytorch.special.gammainc
+    for a, x in [(0.5, 0.3), (1.0, 2.0), (3.0, 9.0), (8.0, 5.0), (0.1, 3.0), (15.0, 16.0)]:
+        step = 1e-5 * a
+        up, down = (
+            gammainc(*(pytorch.tensor(each, dtype=pytorch.float64) for each in (alpha, x))).item()
+            for alpha in (a + step, a - step)
+        )
+        density = math.exp((a - 1) * math.log(x) - x - math.lgamma(a))
+        alpha, value = (tinytorch.tensor(each, dtype=tinytorch.float64) for each in (a, x))
+        found = tinytorch._standard_gamma_grad(alpha, value).item()
+        assert found == pytest.approx(-(up - down) / (2 * step) / density, rel=1e-6)
+
+
+@needs_oracle
+def test_gradient_of_beta_numbers() -> None:
+    values = [0.2, 1.0, 4.0, 60.0]
+    alpha, beta = (each.ravel() for each in np.meshgrid(values, values))
+    x = np.random.default_rng(0).beta(np.tile(alpha, 30), np.tile(beta, 30)).clip(1e-30, 1 - 1e-12)
+    alpha, total = np.tile(alpha, 30), np.tile(alpha + beta, 30)
+    ours, theirs = (
+        torch._dirichlet_grad(*(torch.from_numpy(each) for each in (x, alpha, total)))
+        for torch in (tinytorch, pytorch)
+    )
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-2)
+    # PyTorch's series for small and large x, and where a parameter is one, are exact too.
+    assert np.median(np.abs(ours.numpy() / theirs.numpy() - 1)) < 1e-6
+
+
+def test_gamma_numbers_have_a_gradient() -> None:
+    alpha = tinytorch.tensor([0.5, 2.0], dtype=tinytorch.float64, requires_grad=True)
+    x = tinytorch._standard_gamma(alpha)
+    (gradient,) = tinytorch.autograd.grad(x.sum(), alpha, create_graph=True)
+    assert tinytorch.equal(gradient, tinytorch._standard_gamma_grad(alpha, x))
+    with pytest.raises(NotImplementedError, match="_standard_gamma_grad"):
+        gradient.sum().backward()
 
 
 @needs_oracle

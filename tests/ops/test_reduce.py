@@ -339,10 +339,6 @@ def test_the_gradient_of_std_at_zero_is_zero() -> None:
 def test_norm_refuses_what_it_does_not_know() -> None:
     with pytest.raises(RuntimeError, match=r"linalg.matrix_norm: Order foo not supported."):
         ones(2, 2).norm("foo")
-    with pytest.raises(NotImplementedError, match="singular values"):
-        ones(2, 2).norm("nuc")
-    with pytest.raises(NotImplementedError, match="out"):
-        tinytorch.norm(ones(2), out=ones(2))
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, float("inf")])

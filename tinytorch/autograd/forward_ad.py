@@ -26,7 +26,7 @@ from tinytorch.autograd.engine import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.graph import Edge, Start, numbers
 from tinytorch.autograd.mode import DispatchMode, _Decorator, enable_grad, local
-from tinytorch.autograd.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.autograd.op import FLOATS, INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
@@ -177,7 +177,7 @@ class Level(DispatchMode):
         for out, tangent in zip(outs, found, strict=True):
             if writes:
                 self._write(out, _zeros_like(out) if tangent is None else tangent)
-            elif tangent is not None and out._array.dtype.kind == "f":
+            elif tangent is not None and out._array.dtype.kind in FLOATS:
                 self._set(out, tangent)
         return result
 
@@ -215,7 +215,7 @@ class Level(DispatchMode):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}."
                 )
-            if not isinstance(out, Tensor) or out._array.dtype.kind != "f":
+            if not isinstance(out, Tensor) or out._array.dtype.kind not in FLOATS:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
                     "not a differentiable Tensor. You should return None at that position instead."
@@ -274,7 +274,7 @@ def _transposed(
     with enable_grad():
         gs = [
             _zeros_like(out).requires_grad_()
-            if out._array.dtype.kind == "f" and number not in op.nondiff
+            if out._array.dtype.kind in FLOATS and number not in op.nondiff
             else None
             for number, out in enumerate(outs)
         ]

@@ -23,6 +23,7 @@ from tinytorch.autograd.graph import FREED, Hook, Node, RemovableHandle, leaf_ed
 from tinytorch.autograd.inplace import written
 from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.op import (
+    FLOATS,
     INFERENCE_NOT_SAVED,
     SavedTensor,
     attached,
@@ -546,7 +547,7 @@ def _finish(
     for number, each in enumerate(results):
         out = each
         if isinstance(each, Tensor):
-            if recorded and id(each) not in constant and each._array.dtype.kind == "f":
+            if recorded and id(each) not in constant and each._array.dtype.kind in FLOATS:
                 differentiable[id(each)] = number
                 if id(each) in dirty:
                     _check_dirty(each, id(each) in given, len(results))

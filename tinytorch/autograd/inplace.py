@@ -6,6 +6,7 @@ the base as it was, with the view's part replaced. Views of that base notice by 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, numbers
 from tinytorch.autograd.mode import dispatch, local
-from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated, view_op
+from tinytorch.autograd.op import FLOATS, NUMBERS, Op, op, promoted, translated, view_op
 from tinytorch.autograd.view import (
     View,
     check_recorded,
@@ -27,6 +28,7 @@ from tinytorch.autograd.view import (
     shared_places,
 )
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.parallel import LARGE, each
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -62,13 +64,15 @@ def in_place(caller: Any, name: str | None = None) -> Any:
             if made.broadcasts and made.positional == 2:
                 a, b = promoted(made, x, values[1])
                 if edges is None and plain_ufunc and a is target and _fits(b, target):
-                    made.kernel(
-                        a, b, out=target
-                    )  # the short way: nothing is recorded, nothing converted
+                    # The short way: nothing is recorded, nothing converted.
+                    if target.size < LARGE:
+                        made.kernel(a, b, out=target)
+                    else:
+                        each(made.kernel, a, b, out=target)
                     count_write(x)
                     return x
                 result = made.kernel(a, b)
-            elif made.floating and target.dtype.kind != "f":
+            elif made.floating and target.dtype.kind not in FLOATS:
                 result = made.kernel(target.astype(dtypes.get_default_dtype().numpy))
             else:
                 result = made.run(values)
@@ -83,7 +87,8 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         np.copyto(target, result, casting="unsafe")
         count_write(x)
         if edges is not None:
-            node = made.record(
+            recorded = made if made.wants else _constant(made)
+            node = recorded.record(
                 edges, values, (target,), x._cell, residuals, written_to=x, before=before
             )
             if node is not None:
@@ -95,6 +100,21 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
     )
     return call
+
+
+@functools.cache
+def _constant(made: Op) -> Op:
+    """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
+    return Op(
+        made.kernel, {made.arguments[i]: _zeros_like for i in made.inputs}, arguments=made.arguments,
+        tails=made.tails, positional=made.positional, name=made.name,
+        node_name=made.node_class.__name__.removesuffix("Backward0"), broadcasts=made.broadcasts,
+    )  # fmt: skip
+
+
+def _zeros_like(g: Tensor) -> Tensor:
+    zeros: Tensor = wrap(np.zeros_like(g._array))
+    return zeros
 
 
 def _edges(made: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
@@ -145,9 +165,9 @@ def writing(
     def declare(write: Callable[..., Any]) -> Any:
         pairs = []
         for name in names:
-            caller = op(name=name, broadcasts=broadcasts, **formulas)(write)
+            kernel = functools.wraps(write)(_out_of_place(write, prepare))
+            caller = op(name=name, broadcasts=broadcasts, **formulas)(kernel)
             caller.op.node_class.__name__ = name
-            caller.op.kernel = _out_of_place(write, prepare)
             pairs.append((caller, _in_place(caller, write, repeats, reads)))
         return pairs if len(pairs) > 1 else pairs[0]
 
@@ -178,7 +198,7 @@ def _in_place(
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
         target = x._array
-        edges = _edges(made, x, values) if state.grad and target.dtype.kind == "f" else None
+        edges = _edges(made, x, values) if state.grad and target.dtype.kind in FLOATS else None
         if expanded(target) and not (repeats and repeats(*values)):
             raise shared_places()
         arrays = list(values)
@@ -243,10 +263,10 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
 def _fits(operand: Any, target: Any) -> bool:
     """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
     if not isinstance(operand, np.ndarray):
-        return target.dtype.kind == "f"
+        return target.dtype.kind in FLOATS
     return (
         operand.dtype == target.dtype
-        and target.dtype.kind == "f"
+        and target.dtype.kind in FLOATS
         and (operand.shape == target.shape or operand.ndim == 0)
     )
 

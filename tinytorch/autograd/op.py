@@ -25,6 +25,8 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.view import SEVERAL, USUAL, make_view, refresh
+from tinytorch.kernels import parallel
+from tinytorch.kernels.parallel import LARGE
 
 Formula = Callable[..., Any]
 
@@ -35,6 +37,7 @@ INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
+FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
 _TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
 INFERENCE_NOT_SAVED = (
@@ -161,7 +164,7 @@ class OpNode(Node):
         if cell is not None and cell[0] != version:
             raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
         if kind == RESIDUAL:
-            if create_graph and array.dtype.kind == "f":
+            if create_graph and array.dtype.kind in FLOATS:
                 return None  # a cache: under create_graph the formula computes it from the inputs, differentiably
             return wrap(array)
         tensor = wrap(array)
@@ -209,7 +212,7 @@ class OpNode(Node):
         if kind != INPUT:
             tensor = wrap(tensor)
             tensor._cell = item[1] or tensor._cell
-            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind == "f"
+            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in FLOATS
         return tensor
 
     def _unpack_by_hook(
@@ -663,12 +666,7 @@ class Op:
                 k += 1
             if not key & 255:
                 return None
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = self.plans[key] = self._plan(
-                tuple([edge is not None for edge in edges]),
-                tuple([isinstance(values[i], Tensor) for i in self.inputs]),
-            )
+        plan = self.plans.get(key) or self.plan_of(key)
         overload = self.overload
         node: OpNode = _new(
             self.node_class if overload is None or values[overload[0]] is None else overload[1]
@@ -730,6 +728,21 @@ class Op:
             watched = cell if position == 0 else None
             return (outs[position], watched, 0 if watched is None else watched[0])
         return (residuals[position], None, 0)
+
+    def plan_of(self, key: Any) -> Plan:
+        """Return the plan of a set of inputs.
+
+        Args:
+            key: bit k says that the k-th input needs a gradient, bit 8 + k that it is a tensor. None for an op of a
+                sequence of tensors: one formula serves all.
+        """
+        bits = -1 if key is None else key
+        count = range(len(self.inputs))
+        plan = self.plans[key] = self._plan(
+            tuple([bool(bits >> k & 1) for k in count]),
+            tuple([bool(bits >> k & 256) for k in count]),
+        )
+        return plan
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
@@ -825,6 +838,7 @@ def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]]
 
     (Read from the code object: `inspect` is slow to import and slower to call.)
     """
+    kernel = getattr(kernel, "__wrapped__", kernel)
     code = kernel.__code__
     names = _parameter_names(kernel)
     positional = code.co_argcount
@@ -1000,10 +1014,14 @@ def _camel(name: str) -> str:
 
 def _caller(made: Op) -> Callable[..., Any]:
     """Return the function of Tensors that binds, computes, wraps and records."""
-    tails, positional, inputs, many = made.tails, made.positional, made.inputs, made.many
-    several, hidden, wrapped = made.outputs != 1, len(made.residuals), made.result
-    keyword_only = len(made.arguments) > positional
-    differentiable = bool(made.wants)
+    if made.many is not None:
+        return _caller_of_many(made)
+    kernel, tails, positional, plans = made.kernel, made.tails, made.positional, made.plans
+    plain = len(made.arguments) == positional  # nothing is given to the kernel by keyword
+    alone, wrapped, view = made.outputs == 1 and not made.residuals, made.result, made.view
+    node_class, overload, recorded = made.node_class, made.overload, 0 not in made.nondiff
+    # Per input its position, and the bits of `Op.plans` that say that it needs a gradient, and that it is a tensor.
+    slots = [(i, 0 if made._constant[k] else 1 << k, 256 << k) for k, i in enumerate(made.inputs)]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         state = local.state
@@ -1011,43 +1029,109 @@ def _caller(made: Op) -> Callable[..., Any]:
             return dispatch(made, call, args, kwargs)
         tail = None if kwargs else tails.get(len(args))
         values = made.bind(args, kwargs) if tail is None else args + tail
+        arrays = list(values)
+        edges: list[Edge | None] = []
+        key, recording = 0, state.grad
+        for i, needs, given in slots:
+            value = values[i]
+            edge = None
+            if type(value) is Tensor or isinstance(value, Tensor):
+                arrays[i] = value._array
+                key |= given
+                if recording:
+                    if value._view is not None:
+                        refresh(value)
+                    if needs and value._requires_grad:
+                        edge = value._edge or leaf_edge(value)
+                        key |= needs
+            elif value is not None and type(value) not in _PLAIN_NUMBERS:
+                arrays[i] = made.checked(value, i)
+            edges.append(edge)
         try:
-            if many is not None or keyword_only:
-                result = made.run(values)
-            else:
-                arrays = list(values)
-                for i in inputs:
-                    value = values[i]
-                    if isinstance(value, Tensor):
-                        arrays[i] = value._array
-                    elif value is not None and type(value) not in _PLAIN_NUMBERS:
-                        arrays[i] = made.checked(value, i)
-                result = made.kernel(*arrays)
+            result = kernel(*arrays) if plain else made.compute(arrays)
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
-        if not several and not hidden:
-            if type(result) is not np.ndarray:
-                result = as_array(result)
-            tensors = [wrap(result)]
-            residuals: tuple[Any, ...] = ()
+        if not alone:
+            return several_outputs(made, values, result, state, key, edges)
+        if type(result) is not np.ndarray:
+            result = as_array(result)
+        out: Tensor = _new(Tensor)
+        out._array = result
+        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
+        out._requires_grad = False
+        if view:
+            make_view(out, values[0], state)
         else:
-            results = [as_array(each) for each in result]
-            count = len(results) - hidden
-            residuals = tuple(results[count:])
-            tensors = [wrap(array) for array in results[:count]]
-        if made.view:
-            for each in tensors:
-                make_view(each, values[0], state, SEVERAL if several else USUAL)
-        if state.grad and differentiable:
-            given = values[inputs[0]] if many is not None else [values[i] for i in inputs]
-            edges = made.edges_of(given)
-            if edges is not None:
-                attach(made, edges, values, tensors, residuals)
-        if wrapped is not None:
-            return wrapped(*tensors)
-        return tuple(tensors) if several else tensors[0]
+            out._cell = None if state.inference else [0]
+        if key & 255 and recorded and result.dtype.kind in FLOATS:
+            node: Any = _new(
+                node_class if overload is None or values[overload[0]] is None else overload[1]
+            )
+            node.edges = tuple(edges)
+            node.plan = plan = plans.get(key) or made.plan_of(key)
+            node.hooks = None
+            node.number = next(numbers)
+            node.shape = result.shape
+            node.dtype = result.dtype
+            saved: list[Any] = []
+            node.saved = saved
+            for source in plan.sources:
+                kind, position = source
+                if kind == INPUT and values[position]._cell is not None:
+                    saved.append((values[position], values[position]._cell[0]))
+                elif kind == PLAIN:
+                    saved.append(values[position])
+                else:
+                    saved.append(made.saved(source, values, (result,), out._cell))
+            out._edge = (node, 0)
+            out._requires_grad = True
+        return out if wrapped is None else wrapped(out)
 
     return call
+
+
+def _caller_of_many(made: Op) -> Callable[..., Any]:
+    """Return the caller of an op whose first argument is a sequence of tensors."""
+    differentiable, i = bool(made.wants), made.inputs[0]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args, kwargs)
+        tail = None if kwargs else made.tails.get(len(args))
+        values = made.bind(args, kwargs) if tail is None else args + tail
+        arrays = list(values)
+        given = values[i]
+        try:
+            arrays[i] = [each._array for each in given]
+        except AttributeError:
+            arrays[i] = [made._element(each, i, k) for k, each in enumerate(given)]
+        try:
+            result = made.compute(arrays)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        edges = made.edges_of(given) if state.grad and differentiable else None
+        return several_outputs(made, values, result, state, edges is not None, edges or ())
+
+    return call
+
+
+def several_outputs(
+    made: Op, values: tuple[Any, ...], result: Any, state: Any, key: int, edges: Any
+) -> Any:
+    """Wrap and record what a kernel returned: the outputs, if there are several, and residuals."""
+    hidden, several = len(made.residuals), made.outputs != 1
+    results = [as_array(each) for each in result] if hidden or several else [as_array(result)]
+    count = len(results) - hidden
+    tensors = [wrap(array) for array in results[:count]]
+    if made.view:
+        for each in tensors:
+            make_view(each, values[0], state, SEVERAL if several else USUAL)
+    if key & 255:
+        attach(made, edges, values, tensors, tuple(results[count:]))
+    if made.result is not None:
+        return made.result(*tensors)
+    return tuple(tensors) if several else tensors[0]
 
 
 def _caller_of_one(made: Op) -> Callable[..., Any]:
@@ -1089,7 +1173,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         if state.grad and plan is not None:
             if x._view is not None:
                 refresh(x)
-            if x._requires_grad and array.dtype.kind == "f":
+            if x._requires_grad and array.dtype.kind in FLOATS:
                 node: Any = _new(
                     node_class if overload is None or values[overload[0]] is None else overload[1]
                 )
@@ -1127,7 +1211,7 @@ def attach(
     number = 0
     node: Any = None
     for each in tensors:
-        if each._array.dtype.kind == "f" and number not in made.nondiff:
+        if each._array.dtype.kind in FLOATS and number not in made.nondiff:
             if node is None:
                 node = made.record(
                     edges,
@@ -1143,22 +1227,26 @@ def attach(
 
 
 def _unary(made: Op) -> Callable[[Any], Any]:
+    def of_many(array: Any) -> Any:
+        # (A kernel that refuses some dtypes, none of floating point, names its ufunc.)
+        return parallel.each(getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array)
+
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None
     saves_x = plan is not None and any(kind == INPUT for kind, _ in plan.sources)
     saves_out = plan is not None and any(kind == OUTPUT for kind, _ in plan.sources)
 
-    def call(x: Any) -> Any:
-        state = local.state
+    def call(input: Any) -> Any:
+        x, state = input, local.state
         if state.modes is not None:
             return dispatch(made, call, (x,), {})
         if not isinstance(x, Tensor):
             made.refuse(x, 0)
         array = x._array
-        if floating and array.dtype.kind != "f":
+        if floating and array.dtype.kind not in FLOATS:
             array = array.astype(dtypes.get_default_dtype().numpy)
         try:
-            array = kernel(array)
+            array = kernel(array) if array.size < LARGE else of_many(array)
         except TypeError as error:
             raise translated(made, (x,), error) from None
         if type(array) is not np.ndarray:
@@ -1170,7 +1258,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
             out._cell = [0]
             if x._view is not None:
                 refresh(x)
-            if x._requires_grad and plan is not None and array.dtype.kind == "f":
+            if x._requires_grad and plan is not None and array.dtype.kind in FLOATS:
                 node: Any = _new(node_class)
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
@@ -1201,7 +1289,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
 
 def _binary(made: Op) -> Callable[..., Any]:
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
-    differentiable = bool(made.wants)
+    differentiable, elementwise = bool(made.wants), made.elementwise
     plan_both = made._plan((True, True), (True, True))
     plan_x_of_two, plan_y_of_two = (
         made._plan(needs, (True, True)) for needs in ((True, False), (False, True))
@@ -1209,8 +1297,8 @@ def _binary(made: Op) -> Callable[..., Any]:
     plan_x = made._plan((True, False), (True, False))  # x with a number
     plan_y = made._plan((False, True), (False, True))  # a number with y
 
-    def call(x: Any, y: Any) -> Any:
-        state = local.state
+    def call(input: Any, other: Any) -> Any:
+        x, y, state = input, other, local.state
         if state.modes is not None:
             return dispatch(made, call, (x, y), {})
         x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
@@ -1222,14 +1310,17 @@ def _binary(made: Op) -> Callable[..., Any]:
                 b = y._array
                 if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
                     a, b = promoted(made, x, y)
-            elif (kind is _F32 or kind is _F64) and type(y) in _PLAIN_NUMBERS:
+            elif (kind is _F32 or kind is _F64) and (type(y) is float or type(y) is int):
                 b = y
             else:
                 a, b = promoted(made, x, y)
         else:
             a, b = promoted(made, x, y)
         try:
-            array = kernel(a, b)
+            if elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
+                array = parallel.each(kernel, a, b)
+            else:
+                array = kernel(a, b)
         except (ValueError, TypeError) as error:
             raise translated(made, (x, y), error) from None
         if type(array) is not np.ndarray:
@@ -1237,7 +1328,7 @@ def _binary(made: Op) -> Callable[..., Any]:
         out: Tensor = _new(Tensor)
         out._array = array
         out._grad = out._view = out._hooks = out._accumulator = None
-        if not state.grad:
+        if not (state.grad and differentiable):
             out._cell = None if state.inference else [0]
             out._edge = None
             out._requires_grad = False
@@ -1260,7 +1351,7 @@ def _binary(made: Op) -> Callable[..., Any]:
             plan = plan_x_of_two if y_is_tensor else plan_x
         else:
             plan = plan_both
-        if plan is None or not differentiable or array.dtype.kind != "f":
+        if plan is None or array.dtype.kind not in FLOATS:
             out._edge = None
             out._requires_grad = False
             return out
@@ -1293,9 +1384,11 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
 
     NumPy's weak promotion of Python numbers is PyTorch's as long as the number's category is not the higher one.
     """
+    if made.name == "sub":
+        refuse_booleans(x, y)
     if isinstance(x, Tensor) and not isinstance(y, Tensor):
         kind = x._array.dtype.kind
-        if kind == "f" and type(y) in (float, int, bool):
+        if kind == "f" and type(y) in (float, int, bool):  # (NumPy would widen bfloat16)
             return x._array, y
     elif isinstance(y, Tensor) and not isinstance(x, Tensor):
         kind = y._array.dtype.kind
@@ -1320,6 +1413,24 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 
 
+def refuse_booleans(x: Any, y: Any) -> None:
+    """Raise PyTorch's error if one operand of a subtraction is boolean."""
+    booleans = [
+        each._array.dtype.kind == "b" if isinstance(each, Tensor) else isinstance(each, bool)
+        for each in (x, y)
+    ]
+    if all(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if any(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+
+
 def _cast(x: Any, numpy_dtype: Any) -> Any:
     if isinstance(x, Tensor):
         return x._array.astype(numpy_dtype, copy=False)
@@ -1334,16 +1445,10 @@ def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception
     if isinstance(error, ValueError) and ("broadcast" in text):
         shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
         return RuntimeError(_broadcast_error(made.name, shapes))
-    if isinstance(error, TypeError) and "ufunc" in text:
+    if isinstance(error, TypeError) and ("ufunc" in text or "numpy boolean" in text):
         kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
-        if kinds == {"Bool"} and made.name in ("sub", "neg"):
-            return RuntimeError(
-                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                "`logical_xor()` operator instead."
-                if made.name == "sub"
-                else "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
-                "mask, use the `~` or `logical_not()` operator instead."
-            )
+        if made.name == "sub":
+            refuse_booleans(*values)
         return RuntimeError(
             f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}'
         )

@@ -1,5 +1,5 @@
 """`torch.backends`: which libraries are there, and the switches that programs set for them (floor 4)."""
 
-from tinytorch.backends import cuda, cudnn, mps
+from tinytorch.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
-__all__ = ["cuda", "cudnn", "mps"]
+__all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -6,6 +6,7 @@ that may coincide goes through `add_at` with positions in the flattened array.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -62,6 +63,29 @@ def checked(x: Array, indices: Indices) -> None:
         at += index.ndim
     if at > x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+    if not x.size and not any(
+        not (index.any() if index.dtype.kind == "b" else index.size)
+        for index in indices
+        if index is not None
+    ):
+        at = 0
+        for index in indices:
+            mask = index is not None and index.dtype.kind == "b"
+            if index is not None and not mask and not x.shape[at]:
+                raise IndexError("index is out of bounds for dimension with size 0")
+            at += index.ndim if mask else 1
+
+
+def _nothing(x: Array, indices: Indices, error: IndexError) -> Array | None:
+    """Return what `take` gives if that is empty: then PyTorch does not mind indices that are out of range."""
+    if "out of bounds" not in str(error):
+        return None
+    zeros = [
+        index if index is None or index.dtype.kind == "b" else np.zeros_like(index)
+        for index in indices
+    ]
+    out = x[key_of(tuple(zeros))]
+    return None if out.size else out
 
 
 def key_of(indices: Indices) -> tuple[Any, ...]:
@@ -105,7 +129,9 @@ def take(x: Array, indices: Indices) -> Array:
             return x.take(single[1], axis=single[0])
         out = x[key_of(indices)]
     except IndexError as error:
-        raise translated(error, x.ndim) from None
+        out = _nothing(x, indices, error)
+        if out is None:
+            raise translated(error, x.ndim) from None
     return out if out.flags.c_contiguous else out.copy("C")
 
 
@@ -152,6 +178,13 @@ def is_mask(indices: Indices) -> bool:
     return len(given) == 1 and given[0].dtype.kind == "b"
 
 
+def _ndim_of(x: Array, indices: Indices) -> int:
+    """Return how many dimensions `take` gives."""
+    given = [index for index in indices if index is not None]
+    used = sum(index.ndim if index.dtype.kind == "b" else 1 for index in given)
+    return x.ndim - used + max(1 if index.dtype.kind == "b" else index.ndim for index in given)
+
+
 def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     """Write `values` into `x` at `indices`, or add them there.
 
@@ -161,6 +194,13 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     checked(x, indices)
     key = key_of(indices)
     try:
+        # NumPy would take values of too many dimensions, if these have length 1; PyTorch does for what fills a mask.
+        if (
+            getattr(values, "ndim", 0) > 1
+            and (accumulate or values.size != 1 or not is_mask(indices))
+            and values.ndim > _ndim_of(x, indices)
+        ):
+            raise ValueError
         if not accumulate or is_mask(indices):
             if accumulate:
                 x[key] += values
@@ -173,6 +213,8 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
         target = x[key]  # the shape, and NumPy's check of the indices
         values = np.broadcast_to(values, target.shape)
     except IndexError as error:
+        if _nothing(x, indices, error) is not None:
+            return
         raise translated(error, x.ndim) from None
     except ValueError:
         raise RuntimeError(
@@ -185,6 +227,8 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
 def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
     """Return zeros of `shape` with the values added at `indices`: the gradient of `take`."""
     out = np.zeros(shape, values.dtype, like=values)
+    if not values.size:
+        return out
     if is_mask(indices):
         out[key_of(indices)] = values
         return out
@@ -203,6 +247,8 @@ def put_back(values: Array, shape: tuple[int, ...], indices: Indices) -> Array:
 
 def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
     """Add `rows`, whose dimensions at `dim` are those of `index` (none negative), to the rows of `out` it names."""
+    if not out.size or not index.size:
+        return
     after = math.prod(out.shape[dim + 1 :])
     length = out.shape[dim]
     places = flat(index).astype(_INT64, copy=False) * after
@@ -212,8 +258,6 @@ def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
     if before > 1:
         blocks = np.arange(0, before * length * after, length * after, like=out)
         places = blocks.reshape((-1,) + (1,) * places.ndim) + places
-    if not before * places.size:
-        return
     if out.flags.c_contiguous:
         add_at(out, places, rows)
     else:
@@ -261,6 +305,8 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
             )
         check_bounds(index, 1, 0, IndexError, "index out of range in self")
         return x.copy()
+    if index.size and not x.shape[axis]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     check_bounds(index, x.shape[axis], axis, IndexError, "index out of range in self")
     return x.take(flat(index), axis=axis)
 
@@ -282,7 +328,7 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
     if max(index.ndim, 1) != max(x.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if src is None else
                            "Index tensor must have the same number of dimensions as self tensor")  # fmt: skip
-    small = all(
+    small = index.shape == x.shape or all(
         n <= m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if d != axis
     )
     if src is not None and isinstance(src, np.ndarray):
@@ -311,13 +357,47 @@ def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
     """Return positions in the flattened array of `shape`: `index` along `dim`, each other dimension its own place."""
     if len(shape) <= 1:
         return index
-    total = index.astype(_INT64, copy=False) * math.prod(shape[dim + 1 :])
+    total = index.astype(_INT64, copy=False)
+    if dim % len(shape) != len(shape) - 1:
+        total = total * math.prod(shape[dim + 1 :])
+    if index.size <= 1 << 12 and type(index) is np.ndarray:
+        return total + _starts_of_small(shape, dim, index.shape)
+    for steps in _starts(shape, dim, index):
+        total = total + steps
+    return total
+
+
+def _starts(shape: tuple[int, ...], dim: int, index: Array) -> list[Array]:
+    """Return what each dimension but `dim` adds to the positions of `along`."""
+    found = []
     for d, length in enumerate(index.shape):
         if d != dim and length > 1:
             stride = math.prod(shape[d + 1 :])
             steps = np.arange(0, length * stride, stride, like=index)
-            total = total + steps.reshape((-1,) + (1,) * (len(shape) - d - 1))
+            found.append(steps.reshape((-1,) + (1,) * (len(shape) - d - 1)))
+    return found
+
+
+@functools.lru_cache(
+    64
+)  # a program gathers with the same few shapes, and these take longer than the rest
+def _starts_of_small(shape: tuple[int, ...], dim: int, size: tuple[int, ...]) -> Array:
+    total = np.zeros(size, _INT64)
+    for steps in _starts(shape, dim, total):
+        total += steps
     return total
+
+
+def ranks(places: Array) -> Array:
+    """Return for each element of a vector how many equal ones come before it."""
+    order = np.argsort(places, kind="stable")
+    ranked = places[order]
+    steps = np.arange(len(places), like=places)
+    fresh = np.ones(places.shape, np.bool_, like=places)
+    fresh[1:] = ranked[1:] != ranked[:-1]
+    out = np.empty_like(steps)
+    out[order] = steps - np.maximum.accumulate(np.where(fresh, steps, 0))
+    return out
 
 
 def gather(x: Array, dim: int, index: Array) -> Array:
@@ -391,6 +471,8 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
 
 def order(x: Array, axis: int, descending: bool) -> Array:
     """Return the indices that sort along `axis`; ties keep their order, NaN counts as the largest."""
+    if x.dtype.kind == "V":
+        x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
@@ -412,6 +494,11 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
 def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     """Return the k largest (or smallest) elements in order, and their indices."""
     axis = axis_of(dim, x.ndim, "topk")
+    if x.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
+    if x.dtype.kind == "V":
+        values, indices = topk(x.astype(np.float32), k, dim, largest)
+        return values.astype(x.dtype), indices
     length = x.shape[axis] if x.ndim else 1
     if not 0 <= k <= length:
         raise RuntimeError("selected index k out of range")
@@ -435,15 +522,32 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 
 def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     """Return where each value would be inserted into the (rows of the) sorted sequence."""
-    side: Any = "right" if right else "left"
-    if sorted_sequence.ndim == 1:
+    floating = sorted_sequence.dtype.kind not in "iub"
+    if sorted_sequence.ndim == 1 and not (
+        floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))
+    ):
+        side: Any = "right" if right else "left"
         return np.searchsorted(sorted_sequence, values, side=side)
-    out = np.empty_like(values, dtype=_INT64, order="C", subok=True)
-    rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
-    wanted = values.reshape(-1, values.shape[-1])
-    for row, each, place in zip(rows, wanted, out.reshape(-1, values.shape[-1]), strict=True):
-        place[...] = np.searchsorted(row, each, side=side)
-    return out
+    # All values at once halve the part in which their place is. A NaN is beyond all numbers, as a value; in the
+    # sequence it is before them, as in PyTorch.
+    length = sorted_sequence.shape[-1]
+    begin = np.zeros_like(values, dtype=_INT64)
+    end = np.full_like(begin, length)
+    for _ in range(length.bit_length()):
+        middle = (begin + end) >> 1
+        at = np.minimum(middle, length - 1)
+        if sorted_sequence.ndim == 1:
+            found = sorted_sequence[at]
+        else:
+            found = np.take_along_axis(sorted_sequence, at, -1)
+        ahead = ~(found > values) if right else ~(found >= values)
+        ahead &= begin < end
+        begin, end = np.where(ahead, middle + 1, begin), np.where(ahead, end, middle)
+    return begin
+
+
+def _has_nan(x: Array) -> bool:
+    return bool((x != x).any())
 
 
 def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
@@ -460,24 +564,39 @@ def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
         values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)
         return values, flat(inverse), counts
     if dim is not None:
-        axis_of(dim, x.ndim, "unique")
+        _refuse_scalar(x, dim, "unique")
+    if x.dtype.kind == "V":
+        values, inverse, counts = unique(x.astype(np.float32), None)
+        return values.astype(x.dtype), inverse, counts
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
     return values, inverse.reshape(x.shape), counts
 
 
+def _refuse_scalar(x: Array, dim: int, name: str) -> None:
+    axis_of(dim, x.ndim, name)
+    raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
 def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     """Return one of each run of equal elements (or parts along `dim`), the run of each, and the runs' lengths."""
+    if dim is not None and not x.ndim:
+        _refuse_scalar(x, dim, "unique_consecutive")
     axis = 0
     rows = flat(x)
     if dim is not None and x.ndim:
         axis = axis_of(dim, x.ndim, "unique_consecutive")
+        if 0 in x.shape[:axis] + x.shape[axis + 1 :]:
+            raise RuntimeError(
+                "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+            )
         rows = np.moveaxis(x, axis, 0)
     count = rows.shape[0]
     if not count:
         none = np.zeros((0,), _INT64, like=x)
         return rows.copy(), none.reshape(x.shape) if dim is None else none, none
     starts = np.ones(count, np.bool_, like=x)
-    starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)
+    if count > 1:
+        starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)
     where = np.flatnonzero(starts)
     inverse = np.cumsum(starts) - 1
     counts = np.diff(where, append=count)

@@ -105,6 +105,7 @@ def format_tensor(
     grad_fn: str | None = None,
     device: str | None = None,
     tangent: str | None = None,
+    contents: str | None = None,
 ) -> str:
     """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
 
@@ -116,6 +117,7 @@ def format_tensor(
         grad_fn: the name of the node that made the tensor, such as "AddBackward0".
         device: the device when it is not the default one, such as "cuda:0".
         tangent: the text of a dual tensor's tangent.
+        contents: the text to write in the place of the elements.
 
     Example:
         >>> import numpy as np
@@ -126,12 +128,12 @@ def format_tensor(
     prefix = name + "("
     suffixes = [] if device is None else [f"device='{device}'"]
     if array.size == 0:
-        text = "[]"
+        text = "[]" if contents is None else contents
         if array.ndim != 1:
             suffixes.append(f"size={array.shape}")
         explicit = dtype is not dtypes.get_default_dtype()  # no element hints at the type
     else:
-        text = _format_elements(array, dtype, indent=len(prefix))
+        text = _format_elements(array, dtype, indent=len(prefix)) if contents is None else contents
         if not _options["edgeitems"]:
             suffixes.append(f"size={array.shape}")
         explicit = dtype not in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)

@@ -17,6 +17,7 @@ machine gives what PyTorch gives on all the others.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -61,11 +62,13 @@ class Source:
     Attributes:
         seed: what it was last seeded with, 0 <= seed < 2**64 (the engine takes the lower 32 bits).
         normal: the waiting normal, or None.
+        lock: held by who fills an array, so that its numbers come from one stretch of the stream.
     """
 
-    __slots__ = ("_bits", "_fresh", "_numbers", "normal", "seed")
+    __slots__ = ("_bits", "_fresh", "_numbers", "lock", "normal", "seed")
 
     def __init__(self, seed: int) -> None:
+        self.lock = threading.RLock()  # held while an array is filled
         self._bits: Any = None  # made for the first draw: `numpy.random` takes 15 ms to import
         self.reseed(seed)
 
@@ -84,6 +87,17 @@ class Source:
             self._numbers = np.random.RandomState(self._bits)
             self._numbers.seed(self.seed & 0xFFFFFFFF)
         return self._bits
+
+    def mark(self) -> tuple[Any, bool]:
+        """Return where the engine is, for `restore`."""
+        return self._engine().state, self._fresh
+
+    def restore(self, mark: tuple[Any, bool], drawn: int) -> None:
+        """Go back to where the engine was at `mark`, and on by `drawn` words."""
+        self._engine().state, self._fresh = mark
+        if drawn:
+            self._bits.random_raw(drawn, output=False)
+            self._fresh = False
 
     def words(self, n: int) -> Array:
         """Return the next n 32-bit words, as uint32."""
@@ -549,7 +563,9 @@ def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
     distributed e: the first to happen of events of these rates.
     """
     if not replacement or n == 1:
-        waits = np.empty_like(p, order="C")
+        # In the order of p's memory, which is the order of the draws (expanded memory has none).
+        turned = p.ndim == 2 and 0 < p.strides[0] < p.strides[1]
+        waits = np.empty_like(p, order="F" if turned else "C")
         exponential(waits, source)
         speed = p / waits
         if n == 1:

@@ -207,6 +207,16 @@ def promoted(xs: Sequence[Array]) -> list[Array]:
 
 def concatenated(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays joined along `dim`; empty ones of one dimension fit everywhere, as ever in PyTorch."""
+    if xs:
+        kind = xs[0].dtype
+        for x in xs:
+            if x.dtype is not kind or not x.ndim:
+                break
+        else:  # the usual case; what is left is looked at below if NumPy refuses it
+            try:
+                return np.concatenate(xs, dim)
+            except (ValueError, TypeError, IndexError):
+                pass
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, x in enumerate(xs):
@@ -250,8 +260,8 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
                 f"at entry {i}"
             )
     axis = axis_of(dim, len(shape) + 1, "stack")
-    key = (slice(None),) * axis + (None,)
-    return np.concatenate([x[key] for x in promoted(xs)], axis=axis)
+    shape = (*shape[:axis], 1, *shape[axis:])
+    return np.concatenate([x.reshape(shape) for x in promoted(xs)], axis)
 
 
 def split_sizes(length: int, size: int, dim: int) -> list[int]:

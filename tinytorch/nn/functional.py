@@ -17,13 +17,25 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.inplace import in_place
 from tinytorch.autograd.mode import is_grad_enabled, no_grad
+from tinytorch.ops import embedding as _embedding
 from tinytorch.ops import nn
+from tinytorch.ops import norm as _norm
+from tinytorch.ops.attention import scaled_dot_product_attention
+from tinytorch.ops.copies import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from tinytorch.ops.nn import gelu, hardshrink, linear, logsigmoid, prelu, softplus, softshrink
+from tinytorch.ops.norm import check_normalized_shape
 
 __all__ = [
+    "batch_norm", "group_norm", "instance_norm", "local_response_norm",
     "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
+    "channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
     "celu_", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "elu", "elu_", "embedding", "gaussian_nll_loss", "gelu", "glu",
+    "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag", "gaussian_nll_loss", "gelu", "glu",
     "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
     "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
     "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss",
@@ -556,18 +568,100 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.shape[0]
     if max_norm is not None:
-        _renormalise(weight, input._array, max_norm, norm_type)
+        _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
     return nn.embedding(weight, input, padding, scale_grad_by_freq)
 
 
-def _renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float) -> None:
-    """Scale the rows of `weight` at `indices` down to `max_norm`, in place."""
-    used = np.unique(indices)
-    rows = weight._array[used]
-    norms = np.linalg.norm(rows, norm_type, axis=1, keepdims=True)
-    weight._array[used] = np.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
-    weight._bump()
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Return the sum, mean or maximum of the rows of `weight` in each bag of row numbers; zeros of an empty bag.
+
+    Args:
+        input: integers, shape (bags, length); or all bags one after another, shape (N,).
+        weight: shape (num_embeddings, embedding_dim).
+        offsets: where each bag begins in an `input` of one dimension.
+        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
+        norm_type: which norm, the p of the p-norm.
+        scale_grad_by_freq: divide a row's gradient by how often it was looked up; not for "max".
+        mode: "sum", "mean" or "max".
+        sparse: left out (NotImplementedError).
+        per_sample_weights: what to multiply each row with, of the shape of `input`; only for "sum".
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: the row that is left out of its bags.
+
+    Returns:
+        A tensor of shape (bags, embedding_dim).
+
+    Raises:
+        ValueError: the shapes, `offsets` or the mode do not fit.
+        RuntimeError: there is no such row; `offsets` are not in order; `input` does not hold integers.
+        NotImplementedError: `per_sample_weights` with another mode than "sum".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.arange(6.0).view(3, 2)
+        >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), weight, mode="sum")
+        tensor([[2., 4.],
+                [8., 10.]])
+    """
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+            f"same shape as the input ({input.shape})"
+        )
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        bags, length = input.shape
+        offsets = wrap(np.arange(0, bags * length, length) if length else np.zeros(bags, np.int64))
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.ndim != 1:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}"
+        )
+    elif not isinstance(offsets, Tensor):
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    elif offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if max_norm is not None:
+        _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, "
+            f"but got {padding_idx}"
+        )
+    padding = None if padding_idx is None else padding_idx % weight.shape[0]
+    found = _embedding.embedding_bag(
+        weight, input, offsets, scale_grad_by_freq, ("sum", "mean", "max").index(mode), sparse,
+        per_sample_weights, include_last_offset, padding,
+    )  # fmt: skip
+    return found[0]
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
@@ -1864,7 +1958,7 @@ def layer_norm(
     Source:
         Ba et al., "Layer Normalization", 2016.
     """
-    shape = _normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
+    shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
     return nn.layer_norm(input, shape, weight, bias, eps)
 
 
@@ -1893,53 +1987,207 @@ def rms_norm(
     Source:
         Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
-    shape = _normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
+    shape = check_normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
     dims = tuple(range(-len(shape), 0))
     eps = dtypes.finfo(input.dtype).eps if eps is None else eps
     out: Tensor = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
     return out if weight is None else out * weight
 
 
-def _normalized_shape(
-    name: str, input: Tensor, given: Any, weight: Tensor | None, bias: Tensor | None, start: str
-) -> tuple[int, ...]:
-    """Return the shape that is normalised over, having checked it and those of weight and bias."""
-    if not isinstance(given, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-            f"{type(given).__name__}"
-        )
-    shape = tuple(given)
-    if not shape:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            "element, but got "
-            "normalized_shape = []"
-        )
-    for what, each in (("weight", weight), ("bias", bias)):
-        if each is None:
-            continue
-        if each.shape != shape:
-            raise RuntimeError(
-                f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
-                f"{list(each.shape)} and normalized_shape = {list(shape)}"
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `(input - mean) / sqrt(variance + eps) * weight + bias`, channel by channel.
+
+    Args:
+        input: shape (N, C, *).
+        running_mean: the running mean of the channels, shape (C,), or None.
+        running_var: the running variance.
+        weight: a factor for each channel.
+        bias: a summand for each channel.
+        training: take mean and variance of this batch, and move the running ones towards them, in place; otherwise
+            take the running ones.
+        momentum: by which part these move.
+        eps: keeps the divisor from 0.
+
+    Raises:
+        ValueError: in training, there is only one value per channel; only one running statistic is given.
+        RuntimeError: sizes or dtypes do not fit; without `training`, running statistics are missing.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> mean, var = torch.zeros(1), torch.ones(1)
+        >>> x = torch.tensor([[1.0], [3.0]])
+        >>> torch.nn.functional.batch_norm(x, mean, var, training=True, eps=0.0)
+        tensor([[-1.],
+                [ 1.]])
+        >>> mean
+        tensor([0.2000])
+
+    Source:
+        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
+        Shift", 2015.
+    """
+    if training:
+        shape = input.shape
+        if (
+            math.prod((*shape[:1], *shape[2:])) == 1
+        ):  # (an empty batch is let through, as in PyTorch)
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {shape}"
             )
-    if input.ndim < len(shape) or input.shape[-len(shape) :] != shape:
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"{start}{', '.join(map(str, shape))}], "
-            f"but got input of size{list(input.shape)}"
-        )
-    for each in (weight, bias):
-        if each is not None and each.dtype != input.dtype:
-            raise RuntimeError(
-                "mixed dtype (CPU): expect parameter to have scalar type of "
-                f"{input.dtype.tensor_name}"
-            )
-    return shape
+    _check_running(running_mean, running_var, training)
+    return _norm.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, True
+    )
 
 
-# Padding and attention ----------------------------------------------------------------------------
+def _check_running(mean: Tensor | None, var: Tensor | None, training: bool) -> None:
+    if training and (mean is None) != (var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with each channel of each sample normalised by its own mean and variance.
+
+    Args:
+        input: shape (N, C, *).
+        running_mean: the running mean of the channels, shape (C,), or None.
+        running_var: the running variance.
+        weight: a factor for each channel.
+        bias: a summand for each channel.
+        use_input_stats: False to normalise by the running statistics; otherwise these, if given, are moved in place.
+        momentum: by which part they move.
+        eps: keeps the divisor from 0.
+
+    Raises:
+        ValueError: with `use_input_stats`, a channel of a sample has only one value.
+        RuntimeError: sizes or dtypes do not fit; running statistics are missing.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [ 0.0000,  0.0000]]])
+
+    Source:
+        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    """
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
+        )
+    _check_running(running_mean, running_var, True)
+    return _norm.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
+    )
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with each group of channels of each sample normalised.
+
+    Args:
+        input: shape (N, C, *).
+        num_groups: into how many groups the channels are divided.
+        weight: a factor for each channel, shape (C,).
+        bias: a summand for each channel.
+        eps: keeps the divisor from 0.
+
+    Raises:
+        RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
+        ValueError: there is only one value per group, and one sample.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+        tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+
+    Source:
+        Wu and He, "Group Normalization", 2018.
+    """
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+        )
+    shape = input.shape
+    if shape[0] * shape[1] // num_groups * math.prod(shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {list(shape)}"
+        )
+    return _norm.group_norm(input, num_groups, weight, bias, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Return `input / (k + alpha * mean(input ** 2)) ** beta`, the mean over `size` neighbouring channels.
+
+    Args:
+        input: shape (N, C, *), at least three dimensions; beyond the first and the last channel there are zeros.
+        size: over how many channels, of which `size // 2` come before.
+        alpha: a factor.
+        beta: an exponent.
+        k: a summand.
+
+    Raises:
+        ValueError: there are fewer than three dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[[1.0], [2.0]]])
+        >>> torch.nn.functional.local_response_norm(x, 2, alpha=2.0, beta=1.0).flatten()
+        tensor([0.5000, 0.3333])
+
+    Source:
+        Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
+    """
+    if input.ndim < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
+        )
+    if size <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
+    if not input.numel():
+        return input
+    return input / _sum_of_neighbours(input * input, size // 2, (size - 1) // 2).mul(
+        alpha / size
+    ).add(k).pow(beta)
+
+
+def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
+    """Return the sums of each channel of (N, C, *) and so many before and after it."""
+    channels = x.shape[1]
+    border = [0, 0] * (x.ndim - 2)
+    padded = pad(x, [*border, before, after])
+    total = padded.narrow(1, 0, channels)
+    for k in range(1, before + after + 1):
+        total = total + padded.narrow(1, k, channels)
+    return total
+
+
+# Padding ------------------------------------------------------------------------------------------
 
 
 def pad(
@@ -2003,71 +2251,3 @@ def _border(mode: str, length: int, before: int, after: int) -> Any:
             f"({before}, {after}) at a dimension of length {length}"
         )
     return length - 1 - np.abs(length - 1 - np.abs(places))
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Return `softmax(query @ key.T * scale + attn_mask) @ value`.
-
-    Args:
-        query: shape (*, L, E).
-        key: shape (*, S, E).
-        value: shape (*, S, Ev).
-        attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
-            to add.
-        dropout_p: the probability with which attention weights are dropped; it is up to you to give
-            0 in evaluation.
-        is_causal: each query attends to the keys up to its own place only.
-        scale: by default `1 / sqrt(E)`.
-        enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query
-            heads.
-
-    Returns:
-        A tensor of shape (*, L, Ev).
-
-    Raises:
-        RuntimeError: both `attn_mask` and `is_causal` are given.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-        >>> torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
-        tensor([[[1.0000, 0.0000],
-                 [0.3302, 0.6698]]])
-
-    Source:
-        Vaswani et al., "Attention Is All You Need", 2017, equation 1.
-    """
-    if is_causal and attn_mask is not None:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-            "is_causal=True"
-        )
-    if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
-    length, keys = query.shape[-2], key.shape[-2]
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = query @ key.transpose(-2, -1) * scale  # (*, L, S)
-    if is_causal:
-        attn_mask = wrap(np.tri(length, keys, dtype=np.bool_))
-    if attn_mask is not None:
-        if attn_mask.dtype is dtypes.bool:
-            scores = scores.masked_fill(~attn_mask, -math.inf)
-        else:
-            scores = scores + attn_mask
-    weights = nn.softmax(scores, -1)
-    if attn_mask is not None:
-        # A query that may attend to nothing gets zeros, not 0 / 0.
-        weights = weights.masked_fill((scores == -math.inf).all(-1, True), 0)
-    if dropout_p > 0:
-        weights = dropout(weights, dropout_p)
-    return weights @ value

@@ -70,7 +70,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return "Parameter containing:\n" + self._text("tensor")
+        if type(self) is Parameter:
+            return "Parameter containing:\n" + self._text("tensor")
+        return f"Parameter containing:\nParameter({self._text(type(self).__name__)})"
 
 
 class _BufferMeta(type):

@@ -1116,6 +1116,60 @@ def arange(
     return made
 
 
+def inclusive_range(
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return start, start + step, … up to `end`, which belongs to it: `torch.range`, which `arange` replaces.
+
+    Warns:
+        UserWarning: it is deprecated.
+
+    Raises:
+        RuntimeError: `step` is zero, or leads away from `end`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.range(1, 2, 0.5)
+        tensor([1.0000, 1.5000, 2.0000])
+    """
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    start, end = number("range", "start", 1, start), number("range", "end", 2, end)
+    step = number("range", "step", 3, step)
+    kind = out.dtype if out is not None else dtypes.get_default_dtype()
+    kind = kind if dtype is None else dtypes.as_dtype(dtype)
+    if step == 0 or (int(step) == 0 and not kind.is_floating_point):
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad)
+    numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
+    made._array[...] = numbers * (step if kind.is_floating_point else int(step)) + (
+        start if kind.is_floating_point else int(start)
+    )
+    return made
+
+
+inclusive_range.__name__ = inclusive_range.__qualname__ = "range"
+
+
 def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
     """Return how many numbers `arange` makes."""
     if step == 0:

@@ -22,11 +22,13 @@ from tinytorch.autograd.op import as_array, op
 from tinytorch.autograd.view import count_write, expanded, needs_grad, shared_places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.create import fits
 from tinytorch.ops.shape import (
     aliased,
     axis_is_dim,
+    cat,
     check_tensor,
     embed,
     expand,
@@ -38,9 +40,9 @@ from tinytorch.ops.shape import (
 
 __all__ = [
     "argsort", "argwhere", "bincount", "bucketize", "gather", "index_add", "index_copy", "index_fill", "index_put",
-    "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero", "put", "scatter",
-    "scatter_add", "scatter_reduce", "searchsorted", "sort", "take", "take_along_dim", "topk", "unique",
-    "unique_consecutive", "unravel_index", "where",
+    "index_reduce", "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero",
+    "nonzero_static", "put", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sort", "take",
+    "take_along_dim", "topk", "unique", "unique_consecutive", "unravel_index", "where",
 ]  # fmt: skip
 
 _ALL = slice(None)
@@ -243,19 +245,23 @@ def _checked_slice(key: slice) -> slice:
     )
 
 
+def _warn_of_bytes() -> None:
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        UserWarning, stacklevel=6,
+    )  # fmt: skip
+
+
 def _index_array(index: Tensor) -> Any:
     """Return the array of an index tensor of a dtype that can be one."""
     array = index._array
     kind = array.dtype
     if kind == _INT64 or kind.kind == "b" or kind == np.int32:
         return array
-    if kind == np.uint8 and not array.ndim:
-        return array.astype(np.bool_)
+    if not array.ndim and kind.kind in "iu":
+        return array.astype(np.bool_) if kind == np.uint8 else array
     if kind == np.uint8:
-        warnings.warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning, stacklevel=5,
-        )  # fmt: skip
+        _warn_of_bytes()
         return array.astype(np.bool_)
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
@@ -267,8 +273,12 @@ def _from_sequence(index: Any) -> Any:
     array = np.asarray(index)
     if array.dtype.kind in "US":
         raise TypeError("new(): invalid data type 'str'")
+    if array.dtype == np.uint8 and array.ndim:
+        _warn_of_bytes()
     if array.dtype.kind == "b" or array.dtype == np.uint8:
         return array.astype(np.bool_)
+    if array.dtype.kind == "O" and array.size:
+        raise RuntimeError(f"Could not infer dtype of {type(array.reshape(-1)[0]).__name__}")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"new(): invalid data type '{array.dtype}'")
     return array.astype(_INT64)
@@ -306,8 +316,10 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
     steps: list[Any] = []
     indices: list[Any] = []
     step_op = aliased if len(key) != 1 or key[0] is Ellipsis else None
-    used = 0  # dimensions of the input that the key has dealt with
+    used = 0  # dimensions of the input that the key has dealt with, as PyTorch counts them: 1 for any sequence
     ellipsis_at = None
+    again_at = None  # a second one
+    uncounted = 0  # dimensions that masks take which are sequences, beyond the 1 that is counted
     for each in key:
         kind = type(each)
         if kind is int:
@@ -329,6 +341,8 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         elif each is Ellipsis:
             if ellipsis_at is None:
                 ellipsis_at = (len(steps), len(indices))
+            else:
+                again_at = len(steps)
         elif kind is bool:
             steps.append(None)
             indices.append(np.zeros(int(each), _INT64))
@@ -355,6 +369,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             used += 1
         elif isinstance(each, (list, tuple, range, str, np.ndarray)):
             array = _from_sequence(each)
+            used += 1
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -363,12 +378,11 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
                 else:
                     steps.append(int(array))
                     step_op = selected
-                    used += 1
                 continue
             count = array.ndim if array.dtype.kind == "b" else 1
+            uncounted += count - 1
             steps += [_ALL] * count
             indices.append(array)
-            used += count
         else:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
@@ -382,10 +396,20 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             raise IndexError(f"too many indices for tensor of dimension {ndim}")
         kernels.checked(input._array, tuple(indices))
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    if again_at is not None and used < ndim and again_at < len(steps):
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
     if ellipsis_at is not None:
         at, index_at = ellipsis_at
-        steps[at:at] = [_ALL] * (ndim - used)
-        indices[index_at:index_at] = [None] * (ndim - used)
+        wide = ndim - used
+        if at == len(steps):
+            wide = max(wide - uncounted, 0)
+        steps[at:at] = [_ALL] * wide
+        indices[index_at:index_at] = [None] * wide
+    elif uncounted:
+        for _ in range(used + uncounted - ndim):  # full slices behind the last dimension do nothing
+            if indices[-1] is None and isinstance(steps[-1], slice) and _is_full(steps[-1]):
+                steps.pop()
+                indices.pop()
     steps.append(Ellipsis)  # so that NumPy gives an array, not a number, where no dimension is left
     if all(index is None for index in indices):
         return step_op, tuple(steps), ()
@@ -614,7 +638,10 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
         raise IndexError(
             f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})"
         )
-    return _kept(tuple([_index_array(each) for each in indices]), local.state.grad)
+    arrays = tuple([_index_array(each) for each in indices])
+    if any(each.dtype.kind == "i" and each.itemsize < 4 for each in arrays):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return _kept(arrays, local.state.grad)
 
 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
@@ -1089,36 +1116,60 @@ def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_s
     return _reduced_by(x, dim, index, src, how, include_self)
 
 
-def _check_no_zero(values: Tensor) -> None:
-    if not values._array.all():
-        raise NotImplementedError(
-            "the gradient of scatter_reduce(reduce='prod') with zeros among the factors"
-        )
-
-
-def _scatter_prod_x(
-    g: Tensor, x: Tensor, dim: int, index: Tensor, include_self: bool, out: Tensor
-) -> Tensor:
-    if include_self:
-        _check_no_zero(x)
-        return g * out / x
-    return _scatter[0][0](g, dim, index, 0)
-
-
-def _scatter_prod_src(g: Tensor, dim: int, index: Tensor, src: Tensor, out: Tensor) -> Tensor:
+def _scatter_prod_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
+    out: Tensor,
+) -> Any:  # fmt: skip
+    """Return the gradients of "prod": the product over the factor, or of the other factors where one is zero."""
     part_of_src = (
         src
         if src._array.shape == index._array.shape
         else src[tuple([slice(n) for n in index.shape])]
     )
-    _check_no_zero(part_of_src)
-    share = gather(g * out, dim, index) / part_of_src
-    if share._array.shape != src._array.shape:
-        share = embed(share, src._array.shape, tuple([slice(n) for n in index.shape]))
-    return share
+    if part_of_src._array.all() and (not include_self or x._array.all()):
+        share = g * out
+        to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
+        to_src = gather(share, dim, index) / part_of_src
+    else:
+        to_x, to_src = _products_of_others(g, x, dim, index, part_of_src, include_self)
+    if to_src._array.shape != src._array.shape:
+        to_src = embed(to_src, src._array.shape, tuple([slice(n) for n in index.shape]))
+    return to_x, None, to_src
 
 
-@op(x=_scatter_prod_x, index=None, src=_scatter_prod_src, name="ScatterReduce")
+def _products_of_others(
+    g: Tensor, x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of the factors that meet in each place, in a matrix with a column for each place."""
+    shape = x._array.shape
+    axis = axis_of(dim, len(shape), "scatter")
+    places = kernels.flat(kernels.along(shape, axis, index._array))
+    key = (wrap(kernels.ranks(places) + 1), wrap(places))
+    factors = reshape(x, (1, -1))
+    if not include_self:
+        ones = wrap(np.ones(places.shape, x._array.dtype, like=x._array))
+        factors = index_put(factors, (wrap(np.zeros_like(places)), key[1]), ones)
+    count = int(key[0]._array.max()) if places.size else 0
+    rest = wrap(np.ones((count, x._array.size), x._array.dtype, like=x._array))
+    matrix = cat([factors, rest], 0)
+    matrix = index_put(matrix, key, reshape(src, (-1,)))
+    # The product of the others: of those before times those after.
+    edge = wrap(np.ones((1, x._array.size), x._array.dtype, like=x._array))
+    before = _product_before(cat([edge, matrix[:-1]], 0))
+    after = _product_before(cat([edge, matrix.flip(0)[:-1]], 0)).flip(0)
+    shares = reshape(g, (1, -1)) * before * after
+    to_x = reshape(shares[0], shape)
+    if not include_self:
+        to_x = _scatter[0][0](to_x, dim, index, 0)
+    return to_x, reshape(shares[key], index._array.shape)
+
+
+def _product_before(x: Tensor) -> Tensor:
+    made: Tensor = x.cumprod(0)
+    return made
+
+
+@op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), name="ScatterReduce")
 def _scatter_prod(x: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any:
     return _reduced_by(x, dim, index, src, "multiply", include_self)
 
@@ -1155,6 +1206,10 @@ def scatter_reduce(
         if not include_self:
             counts = _scatter[0][0](counts, dim, index, 0)
         counts = _scatter_add[0](counts, dim, index, ones)
+        if counts._array.dtype.kind == "b":
+            raise NotImplementedError(
+                "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
+            )
         return total / counts if input.dtype.is_floating_point else total // counts
     if reduce in ("amax", "amin"):
         return _scatter_extreme(input, dim, index, src, reduce, include_self)
@@ -1171,6 +1226,73 @@ def scatter_reduce_(
     """In-place version of `scatter_reduce`."""
     before = self.clone()  # the gradient may need what this tensor holds now
     return copy_(self, scatter_reduce(before, dim, index, src, reduce, include_self=include_self))
+
+
+@axis_is_dim
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """Return a copy with the rows of `source` combined with those at `index` along `dim`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32 vector of as many indices as `source` has rows.
+        source: the rows, of the shape of `input` but for `dim`.
+        reduce: "prod", "mean", "amax" or "amin".
+        include_self: whether what `input` holds there takes part.
+
+    Raises:
+        RuntimeError: `reduce` is none of these, or something does not fit in shape or dtype.
+        IndexError: an index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
+        tensor([5., 0.])
+    """
+    check_tensor(input, "index_reduce")
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
+    x, rows, places = input._array, source._array, index._array
+    axis = _rows_of("index_reduce", x, dim, places, rows)
+    if rows.ndim != x.ndim or any(
+        n != m for d, (n, m) in enumerate(zip(x.shape, rows.shape, strict=True)) if d != axis
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(rows.shape)}"
+        )
+    count = rows.shape[axis] if rows.ndim else 1
+    if places.size != count:
+        raise RuntimeError(
+            f"index_reduce_(): Number of indices ({places.size}) should be equal to source.size(dim): ({count}), for "
+            f"dim: {axis}"
+        )
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    kernels.check_bounds(
+        places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self"
+    )
+    wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
+    everywhere = wrap(np.broadcast_to(wide, rows.shape))
+    return scatter_reduce(input, dim, everywhere, source, reduce, include_self=include_self)
+
+
+def index_reduce_(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `index_reduce`."""
+    before = self.clone()  # the gradient may need what this tensor holds now
+    return copy_(self, index_reduce(before, dim, index, source, reduce, include_self=include_self))
 
 
 # The flattened tensor -----------------------------------------------------------------------------
@@ -1282,11 +1404,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
         )
     axis = axis_of(dim, len(shape), "take_along_dim")
+    places = indices._array
+    length = shape[axis] if shape else 1
+    if length and places.size and not 0 <= places.min() <= places.max() < length:
+        indices = wrap(places % length)  # as PyTorch: what is out of range begins anew
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
-    sizes, places = list(common), list(common)
+    sizes, reached = list(common), list(common)
     if shape:
-        sizes[axis], places[axis] = shape[axis], wanted[axis]
-    return gather(expand(input, sizes), axis, expand(indices, places))
+        sizes[axis], reached[axis] = shape[axis], wanted[axis]
+    return gather(expand(input, sizes), axis, expand(indices, reached))
 
 
 # Masks --------------------------------------------------------------------------------------------
@@ -1405,7 +1531,9 @@ def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Te
 )
 def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
     if mask.dtype.kind != "b":
-        raise RuntimeError("masked_scatter_ only supports boolean masks")
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {kernels.name_of(mask)}"
+        )
     if source.dtype != x.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {kernels.name_of(x)} and "
@@ -1441,7 +1569,7 @@ masked_scatter_ = _masked_scatter[1]
     name="Where",
 )
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    return np.where(condition, x, y)
+    return where_(condition, x, y)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -1562,6 +1690,27 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     return wrap(np.stack(np.nonzero(array), axis=1))
 
 
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """Return the indices of the first `size` elements that are not zero; `fill_value` where there are fewer.
+
+    Raises:
+        RuntimeError: `size` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nonzero_static(torch.tensor([1, 0, 2]), size=3)
+        tensor([[ 0],
+                [ 2],
+                [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero(input)._array
+    out = np.full_like(found, fill_value, shape=(size, found.shape[1]))
+    out[: len(found)] = found[:size]
+    return _wrapped(out)
+
+
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all elements that are not zero; see `nonzero`."""
     return nonzero(input)
@@ -1662,6 +1811,30 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _topk(input, operator.index(k), dim, largest)
 
 
+def _not_derived(name: str) -> Callable[[Any], Any]:
+    """Return the formula of an op that has no derivative, in PyTorch's words."""
+
+    def refuse(g: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return refuse
+
+
+@op(x=_not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
+def _unique2(x: Any, dim: None) -> Any:
+    return kernels.unique(x, None)
+
+
+@op(x=_not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
+def _unique_dim(x: Any, dim: int) -> Any:
+    return kernels.unique(x, dim)
+
+
+@op(x=_not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
+def _unique_runs(x: Any, dim: int | None) -> Any:
+    return kernels.unique_consecutive(x, dim)
+
+
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -1687,7 +1860,9 @@ def unique(
         (tensor([1, 3]), tensor([1, 2]))
     """
     check_tensor(input, "unique")
-    return _asked_for(kernels.unique(input._array, dim), return_inverse, return_counts)
+    return _asked_for(
+        (_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts
+    )
 
 
 def unique_consecutive(
@@ -1701,11 +1876,11 @@ def unique_consecutive(
         tensor([1, 2, 1])
     """
     check_tensor(input, "unique_consecutive")
-    return _asked_for(kernels.unique_consecutive(input._array, dim), return_inverse, return_counts)
+    return _asked_for(_unique_runs(input, dim), return_inverse, return_counts)
 
 
-def _asked_for(found: Sequence[Any], return_inverse: bool, return_counts: bool) -> Any:
-    values, inverse, counts = (wrap(as_array(each)) for each in found)
+def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
     results = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return results if len(results) > 1 else values
 
@@ -1739,12 +1914,24 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         )
     if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is None:
-        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
-    if weights._array.shape != array.shape:
+    if weights is not None and weights._array.shape != array.shape and array.size:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    total = np.bincount(array, weights._array, minlength)
-    return wrap(total.astype(np.float32) if weights._array.dtype == np.float32 else total)
+    if weights is None or not array.size:
+        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
+    return _bincount(weights, array, minlength)
+
+
+def _refuse_bincount(g: Any) -> Any:
+    raise RuntimeError("derivative for aten::bincount is not implemented")
+
+
+@op(weights=_refuse_bincount, name="NotImplemented")
+def _bincount(weights: Any, places: Any, minlength: int) -> Any:
+    total = np.bincount(places, weights, minlength)
+    return total.astype(np.float32) if weights.dtype == np.float32 else total
+
+
+_bincount.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
 def searchsorted(
@@ -1779,10 +1966,15 @@ def searchsorted(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
     sequence = sorted_sequence._array
-    values = input._array if isinstance(input, Tensor) else np.asarray(input).astype(sequence.dtype)
+    values = input._array if isinstance(input, Tensor) else np.asarray(input)
     if not sequence.ndim:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if sequence.ndim > 1 and not values.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+            f"got boundaries tensor dim({sequence.ndim}) and input value's dim(0) numel(1)"
         )
     if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
@@ -1791,7 +1983,29 @@ def searchsorted(
             f"value tensor {list(values.shape)}"
         )
     if sorter is not None:
-        sequence = np.take_along_axis(sequence, sorter._array, -1)
+        order = sorter._array
+        if order.shape != sequence.shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sequence.shape)} and got sorter tensor {list(order.shape)}"
+            )
+        if order.dtype != _INT64:
+            raise RuntimeError(
+                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {kernels.name_of(order)}"
+            )
+        kernels.check_bounds(
+            order,
+            sequence.shape[-1],
+            0,
+            RuntimeError,
+            "torch.searchsorted(): sorter index out of range",
+        )
+        sequence = np.take_along_axis(sequence, order, -1)
+    if values.dtype != sequence.dtype:
+        rank = 0 if not isinstance(input, Tensor) else 2 if values.ndim else 1
+        kind = dtypes.of_number(input) if rank == 0 else input.dtype
+        common = dtypes.result_dtype((sorted_sequence.dtype, 2), (kind, rank)).numpy
+        sequence, values = sequence.astype(common), values.astype(common)
     found = as_array(kernels.search(sequence, values, right or side == "right"))
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
@@ -1824,6 +2038,11 @@ def isin(
         >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
         tensor([False,  True, False])
     """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError(
+            "isin() received an invalid combination of arguments - got "
+            f"({type(elements).__name__}, {type(test_elements).__name__}), but expected a Tensor among them"
+        )
     given, among = (
         each._array if isinstance(each, Tensor) else np.asarray(each)
         for each in (elements, test_elements)
@@ -1841,4 +2060,13 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     check_tensor(indices, "unravel_index", "indices")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple([wrap(as_array(each)) for each in np.unravel_index(indices._array, sizes)])
+    array = indices._array
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    steps = [int(np.prod(sizes[d + 1 :])) for d in range(len(sizes))]
+    # As PyTorch: what is out of range begins anew, no error.
+    return tuple(
+        [wrap(as_array(array // step % size)) for step, size in zip(steps, sizes, strict=True)]
+    )

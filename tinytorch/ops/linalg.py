@@ -422,8 +422,8 @@ ger = outer
 
 def _combined(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored."""
-    if product.dtype.kind != "f":
-        beta, alpha = int(beta), int(alpha)
+    if product.dtype.kind not in "fV":
+        beta, alpha = (np.asarray(int(each)).astype(product.dtype) for each in (beta, alpha))
     if alpha != 1:
         product *= alpha
     if beta != 0:
@@ -675,9 +675,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if m == n:
             continue
         if n == 1:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         elif m == 1:
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         else:
             raise RuntimeError(
                 "contracted dimensions need to match, but first "
@@ -1082,4 +1082,6 @@ def trace(input: Tensor) -> Tensor:
     """
     if input.ndim != 2:
         raise RuntimeError("trace: expected a matrix")
+    if input.dtype is dtypes.bool:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return input.diagonal().sum()

@@ -26,14 +26,16 @@ from tinytorch.autograd.view import check_write
 from tinytorch.device import as_device
 from tinytorch.device import device as Device
 from tinytorch.dtypes import dtype as Dtype
+from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, limits_of, number, shape_of
 from tinytorch.ops.pointwise import zero_gradient
 
 __all__ = [
-    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed",
-    "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "randperm", "seed", "set_rng_state",
+    "Generator", "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad",
+    "bernoulli", "binomial", "default_generator", "get_rng_state", "initial_seed", "manual_seed",
+    "multinomial", "native_dropout", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm", "seed", "set_rng_state",
 ]  # fmt: skip
 
 
@@ -60,7 +62,7 @@ class Generator:
         Raises:
             ValueError: the seed is out of range.
         """
-        if not isinstance(seed, (int, np.integer)):
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long: a seed is in [-2**63, 2**64)")
@@ -94,6 +96,14 @@ class Generator:
             raise TypeError("RNG state must be a torch.ByteTensor")
         self._source.set_state(new_state._array)
         return self
+
+    def get_offset(self) -> int:
+        """Raise RuntimeError: offsets are for generators of other devices."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> Generator:
+        """Raise RuntimeError: offsets are for generators of other devices."""
+        raise RuntimeError("CPU Generator does not use offset")
 
     def clone_state(self) -> Generator:
         """Return a new generator in the same state."""
@@ -195,7 +205,7 @@ def fork_rng(
     enabled: bool = True,
     _caller: str = "fork_rng",
     _devices_kw: str = "devices",
-    device_type: str = "cpu",
+    device_type: str | None = None,
 ) -> Iterator[None]:
     """Put the state of the default generator back at the end of the block.
 
@@ -207,14 +217,31 @@ def fork_rng(
         >>> torch.rand(2)
         tensor([0.4963, 0.7682])
     """
+    if device_type is not None:
+        as_device(device_type)
     if not enabled:
         yield
         return
+    if devices:
+        raise AssertionError("Torch not compiled with CUDA enabled")
     state = default_generator.get_state()
     try:
         yield
     finally:
         default_generator.set_state(state)
+
+
+def thread_safe_generator() -> Generator | None:
+    """Return the generator of this thread where it is a data loader's worker, else None.
+
+    The data loaders here have no workers that are threads: it is None, which stands for the default generator.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rand(3, generator=torch.random.thread_safe_generator()).shape
+        torch.Size([3])
+    """
+    return None
 
 
 # Filling a tensor in place ------------------------------------------------------------------------
@@ -248,7 +275,8 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tenso
     edges = made.edges_of((x,)) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:
-        kernel(x._array, *args)
+        with args[0].lock:
+            kernel(x._array, *args)
     x._bump()
     if edges is not None:
         node = made.record(edges, (x,), (x._array,), x._cell)
@@ -605,9 +633,10 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
     edges = made.edges_of((x, p)) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:
-        kernels.bernoulli_each(
-            x._array, source, _expanded(_probabilities(p._array), x._array.shape)
-        )
+        with source.lock:
+            kernels.bernoulli_each(
+                x._array, source, _expanded(_probabilities(p._array), x._array.shape)
+            )
     x._bump()
     if edges is not None:
         node = made.record(edges, (x, p, None), (x._array,), x._cell)
@@ -649,7 +678,8 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
     """Return ones and zeros like `x`, with the probabilities `p`."""
     out = np.empty_like(x, order="C")
     if out.size:
-        kernels.bernoulli_each(out, source, _probabilities(p))
+        with source.lock:
+            kernels.bernoulli_each(out, source, _probabilities(p))
     return out
 
 
@@ -786,10 +816,12 @@ def _normal_each(mean: Any, std: Any, source: Any) -> Any:
     if not kind.is_floating_point:
         raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{kind.tensor_name}'")
     if hasattr(std, "dtype"):
-        kernels.normal(out, source)
+        with source.lock:
+            kernels.normal(out, source)
         np.multiply(out, std, out=out, casting="same_kind")
     else:
-        kernels.normal(out, source, 0.0, std)
+        with source.lock:
+            kernels.normal(out, source, 0.0, std)
     np.add(out, mean, out=out, casting="same_kind")
     return out
 
@@ -973,7 +1005,9 @@ def randperm(
         )
     if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
-    made._array[...] = kernels.permutation(_source("randperm", generator), n)
+    source = _source("randperm", generator)
+    with source.lock:
+        made._array[...] = kernels.permutation(source, n)
     return _requiring(made, requires_grad) if out is None else made
 
 
@@ -1023,6 +1057,15 @@ def randn_like(
     return _requiring(normal_(made, generator=generator), requires_grad)
 
 
+def _bound(name: str, value: Any) -> int:
+    """Return a bound of `randint_like`, which can also be a tensor without dimensions."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(f"{name} must be a scalar tensor and on CPU")
+        value = int(value.item())
+    return _integer("randint_like", name, 2, value)
+
+
 def randint_like(
     input: Tensor,
     *args: Any,
@@ -1048,7 +1091,7 @@ def randint_like(
         high = args[0]
     elif args:
         low, high = args if len(args) == 2 else (args[0], high)
-    low, high = _integer("randint_like", "low", 2, low), _integer("randint_like", "high", 2, high)
+    low, high = _bound("low", low), _bound("high", high)
     made = blank_like("randint_like", input, dtype, device, layout, False, memory_format)
     return _requiring(_integers(made, _source("randint_like", generator), low, high), requires_grad)
 
@@ -1108,8 +1151,272 @@ def multinomial(
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.tensor_name}")
-    chosen = kernels.multinomial(_source("multinomial", generator), weights, n, bool(replacement))
+    source = _source("multinomial", generator)
+    with source.lock:
+        chosen = kernels.multinomial(source, weights, n, bool(replacement))
     if out is None:
         return finished(chosen)
     blank(chosen.shape, out, None)._array[...] = chosen
     return out
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Return `input` with elements zeroed with probability p, the others over 1 - p; and which were kept.
+
+    Args:
+        input: a tensor of floating point.
+        p: the probability of an element to be zeroed.
+        train: False returns `input` and a mask of ones.
+
+    Raises:
+        RuntimeError: `input` is not of floating point, or p no probability.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.native_dropout(torch.ones(2), 0.5, False)
+        (tensor([1., 1.]), tensor([True, True]))
+    """
+    _tensor("native_dropout", "input", 1, input)
+    mask: Tensor = wrap(np.empty_like(input._array, dtype=np.bool_, order="C"))
+    if train is False or not input._array.size:
+        mask._array[...] = True
+        return input.clone(), mask
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {input.dtype.tensor_name}"
+        )
+    mask.bernoulli_(1 - p)
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+# By rejection ------------------------------------------------------------------------------------
+
+
+def _number_drawn(
+    kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any
+) -> Any:
+    """Return what `draw` makes of arrays, in the dtype of the first; `kernel` names it in errors."""
+    kind = dtypes.from_numpy_dtype(first.dtype)
+    if not kind.is_floating_point:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
+    for other in others:
+        if other.dtype != first.dtype:
+            found = dtypes.from_numpy_dtype(other.dtype).tensor_name
+            raise RuntimeError(f"Found dtype {found} but expected {kind.tensor_name}")
+    out = np.empty_like(first, order="C")
+    if out.size:
+        with source.lock:
+            out[...] = draw(source)
+    return out
+
+
+def _tensor(name: str, argument: str, position: int, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
+
+
+def _missing_derivative(name: str) -> Callable[[Tensor], Any]:
+    def formula(g: Tensor) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
+@op(name="Poisson", x=zero_gradient)
+def _poisson(x: Any, source: Any) -> Any:
+    def draw(source: kernels.Source) -> Any:
+        if not x.min() >= 0 or np.isinf(x).any():
+            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+        return rejection.poisson(x.astype(np.float64), source)
+
+    return _number_drawn("poisson_cpu", draw, source, x)
+
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Return Poisson numbers, each with the rate that `input` holds.
+
+    Args:
+        input: the rates, of floating point.
+        generator: where the numbers come from.
+
+    Returns:
+        A tensor like `input` through which no gradient flows (it is zero).
+
+    Raises:
+        RuntimeError: a rate is negative.
+        NotImplementedError: the rates are not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch.poisson(torch.tensor([0.0, 3.0, 30.0]))
+        tensor([ 0.,  6., 27.])
+    """
+    _tensor("poisson", "input", 1, input)
+    return _poisson(input, _source("poisson", generator))
+
+
+@op(name="NotImplemented", count=_missing_derivative("binomial"), p=_missing_derivative("binomial"))
+def _binomial(count: Any, p: Any, source: Any) -> Any:
+    first = np.empty_like(count, shape=np.broadcast_shapes(count.shape, p.shape))
+    _check_single_or_double("binomial_cpu", first)
+
+    def draw(source: kernels.Source) -> Any:
+        n, each = np.broadcast_arrays(count, p)
+        return rejection.binomial(n.astype(np.float64), each.astype(np.float64), source)
+
+    return _number_drawn("binomial_cpu", draw, source, first, p)
+
+
+_binomial.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Return numbers of successes in `count` trials, each of which succeeds with probability `prob`.
+
+    Args:
+        count: how many trials, of floating point.
+        prob: a tensor of the same dtype that can be broadcast with `count`.
+        generator: where the numbers come from.
+
+    Raises:
+        ValueError: `count` is not of floating point.
+        RuntimeError: the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
+        tensor([ 0., 10.])
+    """
+    _tensor("binomial", "count", 1, count)
+    _tensor("binomial", "prob", 2, prob)
+    for what, each in (("count", count), ("prob", prob)):
+        if not each.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {what}, got: "
+                f"{each.dtype.tensor_name}"
+            )
+    return _binomial(count, prob, _source("binomial", generator))
+
+
+def _check_single_or_double(kernel: str, x: Any) -> None:
+    """Raise PyTorch's error for dtypes that its gamma functions lack."""
+    if x.dtype not in (np.float32, np.float64):
+        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
+
+
+@op(name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
+def _gamma(x: Any, source: Any) -> Any:
+    _check_single_or_double("gamma_cpu", x)
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            np.copyto(out, rejection.gamma(x, source), casting="same_kind")
+        # As C's fmax: not a number is taken for the least.
+        np.fmax(out, np.finfo(x.dtype).tiny, out=out)
+    return out
+
+
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Return numbers of the gamma distributions of shape `input` and rate 1.
+
+    The gradient tells how the numbers move with the shape; PyTorch's is an approximation to 3 or 4
+    digits, this one has full precision (`kernels/implicit.py`).
+
+    Raises:
+        NotImplementedError: `input` is neither float32 nor float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> _ = torch.manual_seed(0)
+        >>> torch._standard_gamma(torch.ones(2))
+        tensor([2.8824, 0.4546])
+    """
+    _tensor("_standard_gamma", "input", 1, input)
+    return _gamma(input, _source("_standard_gamma", generator))
+
+
+def _no_second(g: Tensor) -> Any:
+    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
+
+
+@op(name="StandardGammaGrad", x=_no_second, output=_no_second)
+def _gamma_grad(x: Any, output: Any) -> Any:
+    _check_single_or_double("_standard_gamma_grad_cpu", x)
+    x, output = np.broadcast_arrays(x, output)
+    return implicit.gamma(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
+
+
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
+    """Return the derivative of gamma numbers `output` by their shape `input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch._standard_gamma_grad(torch.ones(1), torch.ones(1))
+        tensor([1.1736])
+    """
+    return _gamma_grad(input, output)
+
+
+@op(name="NotImplemented", x=_missing_derivative("_sample_dirichlet"))
+def _dirichlet(x: Any, source: Any) -> Any:
+    _check_single_or_double("dirichlet", x)
+    out = np.empty_like(x, order="C")
+    if out.size:
+        with source.lock:
+            numbers = rejection.gamma(x.astype(np.float64), source)
+        numbers = np.fmax(numbers, np.finfo(np.float64).tiny)
+        if x.ndim:
+            numbers /= np.add.reduce(numbers, -1, keepdims=True)
+        else:
+            numbers = np.ones(())
+        greatest = np.nextafter(x.dtype.type(1), x.dtype.type(0))
+        out[...] = np.clip(numbers, np.finfo(x.dtype).tiny, greatest)
+    return out
+
+
+_dirichlet.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Return points of the simplex, of the Dirichlet distributions that the last dimension holds.
+
+    Raises:
+        NotImplementedError: `input` is neither float32 nor float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch._sample_dirichlet(torch.ones(5, 3))
+        >>> torch.allclose(x.sum(-1), torch.ones(5))
+        True
+    """
+    _tensor("_sample_dirichlet", "input", 1, input)
+    return _dirichlet(input, _source("_sample_dirichlet", generator))
+
+
+@op(
+    name="DirichletGrad",
+    x=_missing_derivative("_dirichlet_grad"),
+    alpha=_missing_derivative("_dirichlet_grad"),
+    total=_missing_derivative("_dirichlet_grad"),
+)
+def _beta_grad(x: Any, alpha: Any, total: Any) -> Any:
+    _check_single_or_double("_dirichlet_grad_cpu", x)
+    arrays = [each.astype(np.float64) for each in np.broadcast_arrays(x, alpha, total)]
+    return implicit.dirichlet(*arrays).astype(x.dtype)
+
+
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """Return the derivative by `alpha` of beta numbers x, of alpha and total - alpha, over 1 - x.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, one = torch.full((1,), 0.5), torch.ones(1)
+        >>> torch._dirichlet_grad(x, one, 2 * one)
+        tensor([0.6931])
+    """
+    return _beta_grad(x, alpha, total)

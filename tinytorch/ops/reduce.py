@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op
+from tinytorch.autograd.op import FLOATS, op
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
@@ -51,7 +51,7 @@ def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 def _cast(x: Any, dtype: Any, name: str) -> Any:
     """Return the array in the dtype to sum (or multiply) in: the one asked for, or int64."""
     if dtype is None:
-        return x if x.dtype.kind == "f" else x.astype(_INT64, copy=False)
+        return x if x.dtype.kind in FLOATS else x.astype(_INT64, copy=False)
     if not isinstance(dtype, dtypes.dtype):
         try:
             dtype = dtypes.as_dtype(dtype)
@@ -106,7 +106,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
         (tensor(10.), tensor([4., 6.]), tensor([[3.],
                 [7.]]))
     """
-    if x.dtype.kind != "f" or dtype is not None:
+    if x.dtype.kind not in FLOATS or dtype is not None:
         x = _cast(x, dtype, "sum")
     if dim is not None:
         dim = kernels.axes_of(dim, x.ndim, "sum")
@@ -139,9 +139,9 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         tensor([1.5000, 3.5000])
     """
     which = "Input" if dtype is None else "Optional"
-    if x.dtype.kind != "f" or dtype is not None:
+    if x.dtype.kind not in FLOATS or dtype is not None:
         wanted = x if dtype is None else _cast(x[:0] if x.ndim else x, dtype, "mean")
-        if wanted.dtype.kind != "f":
+        if wanted.dtype.kind not in FLOATS:
             kind = dtypes.from_numpy_dtype(wanted.dtype).tensor_name
             raise RuntimeError(
                 f"mean(): could not infer output dtype. {which} dtype must be either a floating "
@@ -164,12 +164,12 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nansum(torch.tensor([1.0, float("nan"), 3.0]))
+        >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(4.)
     """
     x = _cast(x, dtype, "nansum")
     axes = kernels.axes_of(dim, x.ndim, "nansum")
-    if x.dtype.kind == "f":
+    if x.dtype.kind in FLOATS:
         x = np.where(np.isnan(x), np.zeros_like(x), x)
     return kernels.total(x, axes, keepdim)
 
@@ -187,7 +187,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
+        >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(2.)
     """
     check_tensor(input, "nanmean")
@@ -202,7 +202,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 @op(x=lambda g, x_shape, size: spread(g, x_shape, _summed(x_shape, size)), name="Sum")
 def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
-    return kernels.total(x, _summed(x.shape, size)).reshape(size) if x.shape != size else x
+    return kernels.total(_cast(x, None, ""), _summed(x.shape, size)).reshape(size)
 
 
 def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
@@ -234,7 +234,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     several = len(size) == 1 and isinstance(size[0], (tuple, list))
     target: tuple[int, ...] = tuple(size[0]) if several else size
     shape = input._array.shape
-    if shape == target:
+    if shape == target and shape:
         return input
     if len(target) > len(shape) or builtins.any(
         want not in (1, have) for want, have in zip(target[::-1], shape[::-1], strict=False)
@@ -250,8 +250,9 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 def _prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
     x = _cast(x, dtype, "prod")
     axis = None if dim is None or not x.ndim else dim
-    wide = x.astype(np.float32) if x.dtype == np.float16 else x
-    return _multiply(wide, axis=axis, keepdims=keepdim).astype(x.dtype, copy=False)
+    wide = x.astype(np.float32) if x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x
+    out = _multiply(wide, axis=axis, keepdims=keepdim, dtype=wide.dtype)
+    return out.astype(x.dtype, copy=False)
 
 
 def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
@@ -309,12 +310,14 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
     x = _cast(x, dtype, name)
     axis = kernels.axis_of(dim, x.ndim, name)
-    if not x.ndim:
+    if not x.ndim or not x.size:
         return x.copy()
-    if x.dtype.kind != "f":
-        return ufunc.accumulate(x, axis=axis)
+    if x.dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+    if x.dtype.kind not in FLOATS:
+        return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
     # As PyTorch: float64 inside, so that long sums of float32 stay accurate.
-    return ufunc.accumulate(x, axis=axis, dtype=np.float64).astype(x.dtype, copy=False)
+    return ufunc.accumulate(x, axis, np.float64).astype(x.dtype, copy=False)
 
 
 def _cumsum_x(g: Any, dim: int) -> Any:
@@ -523,7 +526,7 @@ def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
     return (
         _largest(x, axis=dim, keepdims=keepdim),
-        np.argmax(x, axis=dim, keepdims=keepdim),
+        x.argmax(dim, keepdims=keepdim),
     )
 
 
@@ -534,7 +537,7 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
     return (
         _smallest(x, axis=dim, keepdims=keepdim),
-        np.argmin(x, axis=dim, keepdims=keepdim),
+        x.argmin(dim, keepdims=keepdim),
     )
 
 
@@ -737,11 +740,12 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 
 def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
+    if not x.ndim and x.dtype.kind != "b":
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    if x.ndim:
+        _check_some(x, (dim,), "median")
     if x.dtype.kind == "b":
         raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    _check_some(x, (dim,), "median")
     if not x.size:
         shape = kernels.kept_shape(x.shape, dim)
         values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
@@ -753,7 +757,10 @@ def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
 
 def _median_of_all(x: Any, skip_nan: bool) -> Any:
     if not x.size:
-        missing = np.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        # NaN, converted to integers as x86 does it.
+        missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
+        if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
+            missing = np.iinfo(x.dtype).min
         return np.full_like(x, missing, shape=())
     return _median(x.reshape(-1), 0, False, skip_nan)[0]
 
@@ -813,7 +820,7 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nanmedian(torch.tensor([4.0, float("nan"), 3.0]))
+        >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
         tensor(3.)
     """
     check_tensor(input, "nanmedian")
@@ -826,6 +833,8 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 def _var_x(g: Any, x: Any, dim: Any, degrees: float) -> Any:
     distance = x - mean(x, dim, True)
+    if degrees <= 0 and dim is None:  # infinity, but NaN at the mean
+        return _kept(g, x._array.shape, dim) * (absolute(distance) * math.inf)
     return _kept(g, x._array.shape, dim) * (2 / degrees if degrees else math.inf) * distance
 
 
@@ -1097,7 +1106,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
         tensor(1000.6932)
     """
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in FLOATS:
         x = x.astype(dtypes.get_default_dtype().numpy)
     axes = kernels.axes_of(dim, x.ndim, "logsumexp")
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)

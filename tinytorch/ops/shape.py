@@ -54,6 +54,29 @@ def axis_is_dim(function: Callable[..., Any]) -> Any:
     return call
 
 
+def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Let a function be called with the names that other overloads of PyTorch's give a parameter."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+            return function(*args, **kwargs)
+
+        call.also = names  # type: ignore[attr-defined]
+        return call
+
+    return declare
+
+
+_sections_or_indices = also_by(
+    sections="indices_or_sections",
+    indices="indices_or_sections",
+    tensor_indices_or_sections="indices_or_sections",
+)
+
+
 def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
     """Raise PyTorch's error unless `value` is a tensor."""
     if not isinstance(value, Tensor):
@@ -62,12 +85,19 @@ def check_tensor(value: Any, name: str, argument: str = "input", position: int =
         )
 
 
-def _ints(name: str, argument: str, values: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return ints given one by one, or as one sequence.
+def _ints(
+    name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None
+) -> tuple[int, ...]:
+    """Return ints given one by one, or as one sequence, which may also be `named`.
 
     Raises:
         TypeError: there are none, or they are no ints.
     """
+    if named:
+        if set(named) != {argument} or values:
+            wrong = next((each for each in named if each != argument), argument)
+            raise TypeError(f"{name}() got an unexpected keyword argument '{wrong}'")
+        values = (named[argument],)
     if len(values) == 1:
         first = values[0]
         if isinstance(first, (tuple, list)):
@@ -169,7 +199,7 @@ def _unsafe_view(x: Any, shape: tuple[int, ...]) -> Any:
     return x.reshape(shape)
 
 
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the strides allow it, a copy where not.
 
     Args:
@@ -187,6 +217,8 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
                 [4, 5]])
     """
     check_tensor(input, "reshape")
+    if named:
+        shape = _ints("reshape", "shape", shape, named)
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     elif not shape:
@@ -432,7 +464,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
 _permute = view_op("Permute", _permute_back)(lambda x, dims: _permuted(x, dims))
 
 
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
 
     Raises:
@@ -443,7 +475,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
-    return _permute(input, _ints("permute", "dims", dims))
+    return _permute(input, _ints("permute", "dims", dims, named))
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -645,7 +677,7 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     return kernels.expand(x, size)
 
 
-def expand(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """Return a view in which dimensions of length 1 are repeated without copying, and new ones stand in front.
 
     Args:
@@ -662,7 +694,7 @@ def expand(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
         tensor([[1, 1, 1],
                 [2, 2, 2]])
     """
-    return _expand(input, _ints("expand", "size", size))
+    return _expand(input, _ints("expand", "size", size, named))
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
@@ -671,9 +703,9 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return _expand(input, other._array.shape)
 
 
-def broadcast_to(input: Tensor, *size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`."""
-    return _expand(input, _ints("broadcast_to", "size", size))
+    return _expand(input, _ints("broadcast_to", "size", size, named))
 
 
 @view_op(
@@ -840,6 +872,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
     return kernels.pieces(x, sizes, dim)
 
 
+@also_by(split_size="split_size_or_sections")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
 
@@ -917,6 +950,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)
 
 
+@_sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
 
@@ -964,16 +998,19 @@ def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tu
     return tensor_split(input, how, dim)
 
 
+@_sections_or_indices
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`."""
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
+@_sections_or_indices
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its first dimension; see `tensor_split`."""
     return _split_along(input, indices_or_sections, "vsplit", 0, 2)
 
 
+@_sections_or_indices
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its third dimension; see `tensor_split`."""
     return _split_along(input, indices_or_sections, "dsplit", 2, 3)
@@ -1264,7 +1301,7 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     return np.tile(x, repeats)
 
 
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
 
     Args:
@@ -1277,10 +1314,10 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
         tensor([[1, 2, 1, 2],
                 [1, 2, 1, 2]])
     """
-    return _repeat(input, _ints("repeat", "repeats", repeats))
+    return _repeat(input, _ints("repeat", "repeats", repeats, named))
 
 
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
 
     Example:
@@ -1290,7 +1327,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
                 [2, 2, 2]])
     """
     check_tensor(input, "tile")
-    repeats = _ints("tile", "dims", dims)
+    repeats = _ints("tile", "dims", dims, named)
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
@@ -1322,6 +1359,8 @@ def repeat_interleave(
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
+    if not input._array.ndim:  # PyTorch's error, for 0 too
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     length = input._array.shape[axis] if input._array.ndim else 1
     if isinstance(repeats, Tensor):
         counts = repeats._array
@@ -1522,7 +1561,7 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
 
 
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a copy with the elements in reverse order along the dimensions.
 
     Example:
@@ -1530,7 +1569,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
         >>> torch.flip(torch.arange(3), (0,))
         tensor([2, 1, 0])
     """
-    return _flip(input, _ints("flip", "dims", dims))
+    return _flip(input, _ints("flip", "dims", dims, named))
 
 
 def fliplr(input: Tensor) -> Tensor:

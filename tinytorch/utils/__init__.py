@@ -1,5 +1,5 @@
-"""PyTorch's `torch.utils`: here `data` and `checkpoint` (floor 4)."""
+"""PyTorch's `torch.utils`: here `data`, `checkpoint` and `dlpack` (floor 4)."""
 
-from tinytorch.utils import checkpoint, data
+from tinytorch.utils import checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack"]

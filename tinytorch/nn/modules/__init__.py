@@ -30,6 +30,7 @@ from tinytorch.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from tinytorch.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
 from tinytorch.nn.modules.container import (
     ModuleDict,
     ModuleList,
@@ -40,6 +41,7 @@ from tinytorch.nn.modules.container import (
 from tinytorch.nn.modules.distance import CosineSimilarity, PairwiseDistance
 from tinytorch.nn.modules.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d
 from tinytorch.nn.modules.flatten import Flatten, Unflatten
+from tinytorch.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from tinytorch.nn.modules.linear import Bilinear, Identity, Linear
 from tinytorch.nn.modules.loss import (
     BCELoss,
@@ -63,10 +65,20 @@ from tinytorch.nn.modules.loss import (
     TripletMarginWithDistanceLoss,
 )
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.modules.normalization import LayerNorm, RMSNorm
+from tinytorch.nn.modules.normalization import (
+    CrossMapLRN2d,
+    GroupNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
+from tinytorch.nn.modules.shuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from tinytorch.nn.modules.sparse import Embedding
 
 __all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LocalResponseNorm", "SyncBatchNorm",
+    "ChannelShuffle", "PixelShuffle", "PixelUnshuffle",
     "CELU", "ELU", "GELU", "GLU", "SELU", "AlphaDropout", "BCELoss", "BCEWithLogitsLoss",
     "Bilinear", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout",
     "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "Flatten", "GaussianNLLLoss", "Hardshrink",

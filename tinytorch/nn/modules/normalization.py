@@ -11,7 +11,7 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
 
-__all__ = ["LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class LayerNorm(Module):
@@ -144,3 +144,159 @@ class RMSNorm(Module):
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
+
+
+class GroupNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over each group of channels of each sample.
+
+    Args:
+        num_groups: into how many groups the channels are divided.
+        num_channels: the number of channels.
+        eps: keeps the divisor from 0.
+        affine: whether there is a weight (and a bias).
+        device, dtype: of the parameters.
+        bias: whether there is a bias.
+
+    Attributes:
+        weight, bias: of shape `(num_channels,)`, 1 and 0 at first; or None.
+
+    Shape:
+        `(N, C, *)` -> the same.
+
+    Raises:
+        ValueError: the channels cannot be divided so.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
+        tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+
+    Source:
+        Wu and He, "Group Normalization", 2018.
+    """
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            values = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, values)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0 again."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha * mean(x²)) ** beta, the mean over `size` neighbouring channels.
+
+    Args:
+        size: over how many channels.
+        alpha: a factor.
+        beta: an exponent.
+        k: a summand.
+
+    Shape:
+        `(N, C, *)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.LocalResponseNorm(2)(torch.randn(2, 3, 4)).shape
+        torch.Size([2, 3, 4])
+
+    Source:
+        Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
+    """
+
+    def __init__(
+        self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` for images as Torch had it: the channels before and after are equally many.
+
+    Args:
+        size: by which `alpha` is divided; `(size - 1) // 2` channels before and after are added up.
+        alpha: a factor.
+        beta: an exponent.
+        k: a summand.
+
+    Shape:
+        `(N, C, H, W)` -> the same.
+
+    Raises:
+        ValueError: the input has not four dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape
+        torch.Size([2, 4, 3, 3])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input."""
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        beside = (self.size - 1) // 2
+        total = F._sum_of_neighbours(input * input, beside, beside)
+        return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -1,0 +1,200 @@
+"""Copies of views, replaced views, views in place, and methods as functions, against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+from tinytorch import functions
+
+IN_PLACE: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda x: x.t_(),
+    "transpose_": lambda x: x.transpose_(0, -1),
+    "swapaxes_": lambda x: x.swapaxes_(0, 1),
+    "swapdims_": lambda x: x.swapdims_(0, 1),
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.squeeze_(),
+    "squeeze_ dim": lambda x: x.squeeze_(0),
+    "squeeze_ dims": lambda x: x.squeeze_((0, 1)),
+    "as_strided_": lambda x: x.as_strided_((2, 2), (1, 2)),
+    "as_strided_ offset": lambda x: x.as_strided_((2,), (2,), 1),
+    "tril_": lambda x: x.tril_(),
+    "triu_": lambda x: x.triu_(1),
+    "no such dimension": lambda x: x.transpose_(0, 5),
+    "out of bounds": lambda x: x.as_strided_((40,), (1,)),
+    "twice": lambda x: x.t_().unsqueeze_(0),
+    "then written to": lambda x: x.t_().mul_(2),
+}
+
+
+def weighted(torch: Any, x: Any) -> Any:
+    return (x * torch.arange(float(x.numel())).view(x.shape)).sum()
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize(
+    "source", ["result", "leaf", "plain", "view", "base", "detached", "no_grad"]
+)
+def test_a_view_in_place(name: str, source: str) -> None:
+    def program(torch: Any) -> Any:
+        p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
+        other = x = p if source in ("leaf", "plain") else p * 2
+        if source == "view":
+            x = other[:1]
+        elif source == "base":
+            other = x[:, :2]
+        elif source == "detached":
+            x = other.detach()
+        elif source == "no_grad":
+            with torch.no_grad():
+                IN_PLACE[name](x)
+            return x.shape, x._version
+        before = x._version
+        assert IN_PLACE[name](x) is x
+        seen = [
+            x,
+            x.stride(),
+            x._version - before,
+            other,
+            x.grad_fn and x.grad_fn.name(),
+            x._is_view(),
+        ]
+        if x.requires_grad:
+            (weighted(torch, x) + 3 * weighted(torch, other)).backward()
+        return [*seen, p.grad]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
+        lambda torch: torch.zeros(2, 1).expand(2, 3).t_(),
+        lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
+        lambda torch: torch.ones(2, 2, 2).t_(),
+    ],
+)
+def test_views_in_place_that_are_refused(program: Any) -> None:
+    same_as_pytorch(program)
+
+
+def test_a_tangent_is_viewed_too() -> None:
+    forward = tinytorch.autograd.forward_ad
+    with forward.dual_level():
+        dual = forward.make_dual(tinytorch.zeros(2, 3), tinytorch.arange(6.0).view(2, 3))
+        dual.t_()
+        assert forward.unpack_dual(dual).tangent.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+
+
+def test_what_was_saved_is_noticed_to_have_changed() -> None:
+    p, x = tinytorch.ones(2, 3, requires_grad=True), tinytorch.zeros(2, 3)
+    y = p * x
+    x.t_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda torch, p: torch.t_copy(p),
+        lambda torch, p: torch.unbind_copy(p),
+        lambda torch, p: torch.view_copy(p, dtype=torch.int32).dtype,
+        lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True),
+        lambda torch, p: torch.slice_copy(p, step=0),
+        lambda torch, p: torch.select_copy(p, 0, 5),
+        lambda torch, p: torch.t_copy(p).grad_fn.name(),
+        lambda torch, p: torch.split_copy(p, 1)[0].grad_fn.name(),
+        lambda torch, p: torch.permute_copy(p.detach(), (1, 0)).stride(),
+        lambda torch, p: torch.select_scatter(p, torch.ones(2), 0, 1),
+        lambda torch, p: torch.select_scatter(p, torch.ones(3).long(), 0, 1),
+        lambda torch, p: torch.slice_scatter(p, torch.ones(1), 0, 1),
+        lambda torch, p: torch.diagonal_scatter(p, torch.ones(2)).grad_fn.name(),
+        lambda torch, p: torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2)),
+        lambda torch, p: torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,)),
+        lambda torch, p: torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1),
+        lambda torch, p: torch.unsafe_split(p, 1),
+        lambda torch, p: torch.unsafe_chunk(p, 0),
+        lambda torch, p: torch.constant_pad_nd(p, (1,)),
+        lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
+        lambda torch, p: torch.constant_pad_nd(p, (0,) * 6),
+        lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2),
+        lambda torch, p: torch.pixel_shuffle(p, 2),
+        lambda torch, p: torch.pixel_unshuffle(torch.ones(3, 3, 2), 2),
+        lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0),
+        lambda torch, p: torch.channel_shuffle(p, 2),
+        lambda torch, p: torch.channel_shuffle(torch.ones(1, 4, 2), 3),
+        lambda torch, p: torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)]),
+        lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]),
+        lambda torch, p: torch.detach(p),
+        lambda torch, p: (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)),
+        lambda torch, p: torch.dropout_(p.detach(), 0.5, True),
+        lambda torch, p: torch.dropout_(p * 1, -1.0, True),
+        lambda torch, p: torch.alpha_dropout_(p.detach(), 0.5, True),
+        lambda torch, p: torch.feature_dropout(p, 0.5, True),
+        lambda torch, p: torch.feature_dropout_(p.detach(), 0.5, True),
+        lambda torch, p: torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True),
+        lambda torch, p: torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True),
+        lambda torch, p: torch.range(1, 4),
+        lambda torch, p: torch.range(0, 1, 0.1),
+        lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64),
+        lambda torch, p: torch.range(4, 1),
+        lambda torch, p: torch.range(0, 1, 0),
+    ],
+)
+def test_as_pytorch(program: Any) -> None:
+    same_as_pytorch(lambda torch: program(torch, torch.arange(6.0).view(2, 3).requires_grad_()))
+
+
+def test_the_gradient_of_as_strided_scatter() -> None:
+    # (PyTorch 2.13 gives the first argument the gradient of the places that are replaced.)
+    p = tinytorch.randn(3, 4, dtype=tinytorch.float64, requires_grad=True)
+    src = tinytorch.randn(2, 2, dtype=tinytorch.float64, requires_grad=True)
+    assert tinytorch.autograd.gradcheck(
+        lambda x, y: tinytorch.as_strided_scatter(x, y, (2, 2), (1, 2), 1), (p, src)
+    )
+
+
+@pytest.mark.parametrize("name", functions.METHODS.split())
+def test_methods_as_functions(name: str) -> None:
+    if hasattr(tinytorch.Tensor, name):
+        assert getattr(tinytorch, name) is getattr(tinytorch.Tensor, name)
+    else:
+        assert not hasattr(tinytorch, name)
+
+
+@needs_oracle
+def test_the_functions_are_pytorchs() -> None:
+    from tests.oracle import torch
+
+    missing = [name for name in functions.METHODS.split() if not hasattr(torch, name)]
+    assert not missing, missing
+    theirs = [name for name in dir(torch) if name.endswith("_") and not name.startswith("_")]
+    ours = [n for n in theirs if hasattr(torch.Tensor, n) and hasattr(tinytorch.Tensor, n)]
+    assert [name for name in ours if not hasattr(tinytorch, name)] == []
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda torch: torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2)),
+        lambda torch: torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4)),
+        lambda torch: torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2)),
+        lambda torch: torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2),
+        lambda torch: [
+            repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))
+        ],
+    ],
+)  # fmt: skip
+def test_layers(program: Any) -> None:
+    same_as_pytorch(program)

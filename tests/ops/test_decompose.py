@@ -1,0 +1,278 @@
+"""Linear algebra: errors, results that are no samples, gradients on symmetric input (values: `tests/samples`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+from tests.samples.decompose import positive, spread_out
+from tinytorch.autograd import gradcheck, gradgradcheck
+from tinytorch.kernels import decompose as kernels
+
+
+def tensor(array: Any) -> Any:
+    return tinytorch.tensor(array, requires_grad=True)
+
+
+def symmetric(x: Any) -> Any:
+    return (x + x.mT) / 2
+
+
+# Gradients ---------------------------------------------------------------------------------------
+
+OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
+    "cholesky": lambda a: tinytorch.linalg.cholesky(a),
+    "cholesky upper": lambda a: tinytorch.linalg.cholesky(a, upper=True),
+    "cholesky_ex": lambda a: tinytorch.linalg.cholesky_ex(a).L,
+    "eigvalsh": lambda a: tinytorch.linalg.eigvalsh(a),
+    "eigvalsh U": lambda a: tinytorch.linalg.eigvalsh(a, "U"),
+    "eigh": lambda a: [part**2 for part in tinytorch.linalg.eigh(a)],
+    "pinv": lambda a: tinytorch.linalg.pinv(a, hermitian=True),
+    "lobpcg": lambda a: [part**2 for part in tinytorch.lobpcg(a, 2)],
+    "inverse": lambda a: tinytorch.cholesky_inverse(tinytorch.linalg.cholesky(a)),
+}
+
+
+@pytest.mark.parametrize("name", OF_SYMMETRIC)
+def test_gradients_on_symmetric_input(name: str) -> None:
+    def run(x: Any) -> Any:
+        found = OF_SYMMETRIC[name](symmetric(x))
+        return tuple(found) if isinstance(found, list) else found
+
+    for shape in ((3, 3), (2, 3, 3)):
+        x = tensor(positive(*shape))
+        assert gradcheck(run, (x,), check_forward_ad=True)
+        assert gradgradcheck(run, (x,), atol=1e-4)
+
+
+OF_GENERAL: dict[str, Callable[[Any], Any]] = {
+    f"cond {p}": lambda a, p=p: tinytorch.linalg.cond(a, p)  # type: ignore[misc]
+    for p in ("fro", 1, -1, math.inf, -math.inf)
+}
+OF_GENERAL |= {
+    "vander": lambda a: tinytorch.vander(a[0], 4),
+    "kron": lambda a: tinytorch.kron(a[0], a),
+    "cholesky_solve": lambda a: tinytorch.cholesky_solve(a, a),
+    "cholesky_solve upper": lambda a: tinytorch.cholesky_solve(a, a, upper=True),
+    "cholesky_inverse": lambda a: tinytorch.cholesky_inverse(a),
+}
+
+
+@pytest.mark.parametrize("name", OF_GENERAL)
+def test_gradients_that_pytorch_does_not_give(name: str) -> None:
+    x = tensor(spread_out(3, 3) + 2 * np.eye(3))
+    assert gradcheck(OF_GENERAL[name], (x,))
+    assert gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
+
+
+def test_gradient_of_the_determinant_of_a_singular_matrix() -> None:
+    x = tensor(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [3.0, 1.0, 0.0]]))
+    assert tinytorch.det(x) == 0
+    assert gradcheck(tinytorch.det, (x,))
+    (g,) = tinytorch.autograd.grad(tinytorch.det(x), x)
+    np.testing.assert_allclose(g.numpy()[:, 2], [-1, 5, -3], atol=1e-12)
+
+
+# Kernels -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(100, 100), (2, 120, 60), (60, 120), (0, 3, 3), (3, 0)])
+def test_lu_of_several_blocks(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape)
+    factors, pivots, info = kernels.lu(x)
+    m, n = shape[-2:]
+    k = min(m, n)
+    lower = np.tril(factors[..., :k], -1) + np.eye(m, k)
+    rows = kernels.permutation(pivots, m)
+    np.testing.assert_allclose(
+        lower @ np.triu(factors[..., :k, :]), np.take_along_axis(x, rows[..., None], -2), atol=1e-12
+    )
+    assert np.abs(lower).max(initial=0) <= 1
+    assert not info.any()
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_triangular_of_several_blocks(upper: bool) -> None:
+    a = np.random.default_rng(0).standard_normal((2, 130, 130)) / 10 + 3 * np.eye(130)
+    b = np.random.default_rng(1).standard_normal((130, 3))
+    x = kernels.triangular(a, b, upper, False)
+    np.testing.assert_allclose((np.triu if upper else np.tril)(a) @ x, np.stack([b, b]), atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_ldl(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal((3, n, n))
+    a = x + x.swapaxes(-1, -2)
+    b = np.random.default_rng(0).standard_normal((3, n, 2))
+    factors, pivots, _ = kernels.ldl(a)
+    np.testing.assert_allclose(a @ kernels.ldl_solve(factors, pivots, b), b, atol=1e-8)
+
+
+# Against PyTorch ---------------------------------------------------------------------------------
+
+A = [[1.0, 2.0], [2.0, 4.0]]
+ERRORS: list[Callable[[Any], Any]] = [
+    *[
+        lambda torch, f=f, x=x: getattr(torch.linalg, f)(x(torch))  # type: ignore[misc]
+        for f in (
+            "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr", "lu", "lu_factor",
+            "pinv", "matrix_rank", "matrix_norm", "cond", "matrix_exp",
+        )
+        for x in (
+            lambda torch: torch.ones(3), lambda torch: 3, lambda torch: torch.ones(2, 2, dtype=torch.int64),
+        )
+    ],
+    *[
+        lambda torch, f=f: getattr(torch.linalg, f)(torch.ones(2, 3))  # type: ignore[misc]
+        for f in ("inv", "det", "slogdet", "cholesky", "eigh", "matrix_exp")
+    ],
+    *[
+        lambda torch, f=f: getattr(torch.linalg, f)(torch.eye(2).half())  # type: ignore[misc]
+        for f in ("inv", "det", "slogdet", "cholesky", "eigh", "svd", "qr", "lu", "pinv", "matrix_rank")
+    ],
+    lambda torch: torch.linalg.inv(torch.zeros(2, 2)),
+    lambda torch: torch.linalg.inv(torch.stack([torch.eye(2), torch.zeros(2, 2)])),
+    lambda torch: torch.linalg.inv_ex(torch.zeros(2, 2), check_errors=True),
+    lambda torch: torch.linalg.cholesky(-torch.eye(2)),
+    lambda torch: torch.linalg.cholesky(torch.stack([torch.eye(2), torch.tensor([[1.0, 2], [2, 1]])])),
+    lambda torch: torch.linalg.solve(torch.zeros(2, 2), torch.ones(2)),
+    lambda torch: torch.linalg.solve(torch.ones(2, 3), torch.ones(2)),
+    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(3)),
+    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(2).double()),
+    lambda torch: torch.linalg.solve(torch.ones(3, 2, 2), torch.ones(4, 2, 1)),
+    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(3, 1), upper=True),
+    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2), upper=True),
+    lambda torch: torch.linalg.lu_factor(torch.zeros(2, 2)),
+    lambda torch: torch.linalg.lu(torch.eye(2), pivot=False),
+    lambda torch: torch.linalg.qr(torch.eye(2), "x"),
+    lambda torch: torch.linalg.qr(torch.ones(2, 2, requires_grad=True), "r").R.sum().backward(),
+    lambda torch: torch.linalg.eigh(torch.eye(2), "X"),
+    lambda torch: torch.linalg.matrix_norm(torch.eye(2), 3),
+    lambda torch: torch.linalg.matrix_norm(torch.eye(2), "x"),
+    lambda torch: torch.linalg.matrix_norm(torch.eye(2), "fro", (0, 0)),
+    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), 2),
+    lambda torch: torch.linalg.norm(torch.ones(2), "nuc"),
+    lambda torch: torch.norm(torch.ones(2, 2, 2), "nuc"),
+    lambda torch: torch.linalg.cond(torch.eye(2), "x"),
+    lambda torch: torch.linalg.cond(torch.ones(2, 3), 1),
+    lambda torch: torch.linalg.matrix_power(torch.ones(2, 3), 2),
+    lambda torch: torch.linalg.matrix_power(torch.ones(2, 2).long(), -1),
+    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 1)),
+    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(3, 1), driver="x"),
+    lambda torch: torch.linalg.householder_product(torch.ones(2, 3), torch.ones(3)),
+    lambda torch: torch.linalg.vecdot(torch.arange(3), torch.arange(3)),
+    lambda torch: torch.linalg.cross(torch.ones(2, 2), torch.ones(2, 2)),
+    lambda torch: torch.linalg.cross(torch.ones(2, 3), torch.ones(3)),
+    lambda torch: torch.geqrf(torch.eye(2).requires_grad_()).a.sum().backward(),
+    lambda torch: torch.ormqr(torch.ones(3, 2), torch.ones(2), torch.ones(2, 3)),
+    lambda torch: torch.cholesky_solve(torch.ones(3, 1), torch.eye(2)),
+    lambda torch: torch.cholesky_inverse(torch.ones(2, 3)),
+    lambda torch: torch.lu_unpack(torch.eye(2), torch.tensor([1, 2])),
+    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 2)),
+    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 3), p=-1),
+    lambda torch: torch.cdist(torch.ones(2, 3).long(), torch.ones(2, 3).long()),
+    lambda torch: torch.cdist(torch.ones(2), torch.ones(2)),
+    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 3), compute_mode="x"),
+    lambda torch: torch.pdist(torch.ones(3)),
+    lambda torch: torch.dist(torch.arange(3), torch.arange(3)),
+    lambda torch: torch.trapezoid(torch.ones(3), torch.ones(2)),
+    lambda torch: torch.trapezoid(torch.tensor(1.0)),
+    lambda torch: torch.cov(torch.ones(2, 2, 2)),
+    lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(3)),
+    lambda torch: torch.cov(torch.ones(2, 3), aweights=-torch.ones(3)),
+    lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(2).long()),
+    lambda torch: torch.vander(torch.ones(2, 2)),
+    lambda torch: torch.renorm(torch.ones(2, 2), -1, 0, 1),
+    lambda torch: torch.renorm(torch.ones(2), 2, 0, 1),
+    lambda torch: torch.pca_lowrank(torch.ones(2, 3), q=9),
+]  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("k", range(len(ERRORS)))
+def test_errors(k: int) -> None:
+    same_as_pytorch(ERRORS[k])
+
+
+RESULTS: list[Callable[[Any], Any]] = [
+    lambda torch: torch.linalg.inv_ex(torch.stack([torch.eye(2), torch.zeros(2, 2)])).info,
+    lambda torch: torch.linalg.solve_ex(torch.tensor(A), torch.ones(2, 1)).info,
+    lambda torch: tuple(torch.linalg.cholesky_ex(torch.tensor([[4.0, 4], [4, 1]]))),
+    lambda torch: tuple(torch.linalg.lu_factor_ex(torch.tensor(A))),
+    lambda torch: torch.linalg.slogdet(torch.zeros(2, 2)),
+    lambda torch: torch.logdet(-torch.eye(3)),
+    lambda torch: torch.linalg.svdvals(torch.tensor(A).double())[0],
+    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3)),
+    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gelsd"),
+    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gels"),
+    lambda torch: torch.linalg.cond(torch.zeros(2, 2), 1),
+    lambda torch: torch.linalg.matrix_norm(torch.eye(2).half(), 1),
+    lambda torch: torch.linalg.solve_triangular(torch.tensor([[0.0, 1], [0, 1]]), torch.ones(2, 1), upper=True),
+    lambda torch: torch.linalg.pinv(torch.eye(3, dtype=torch.float64), atol=torch.tensor(0.5)),
+    lambda torch: torch.linalg.ldl_factor_ex(torch.tensor(A)).info,
+    lambda torch: torch.linalg.LinAlgError.__mro__[1] is RuntimeError,
+    lambda torch: type(torch.slogdet(torch.eye(2))).__name__,
+    lambda torch: repr(torch.linalg.qr(torch.tensor([[2.0]]))).replace("-", ""),
+    lambda torch: [tuple(each.shape) for each in torch.svd_lowrank(torch.ones(2, 5, 3), q=2)],
+    lambda torch: torch.svd_lowrank(torch.arange(12.0).reshape(4, 3), q=2)[1],
+    lambda torch: torch.svd_lowrank(torch.arange(12.0).reshape(3, 4), q=3, M=torch.ones(4))[1][:2],
+    lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3) ** 2, q=2)[1],
+    lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3), q=2, center=False)[1],
+    lambda torch: torch.cov(torch.tensor(1.0)),
+    lambda torch: torch.cov(torch.ones(2, 3), correction=5),
+    lambda torch: torch.corrcoef(torch.ones(3)),
+    lambda torch: torch.matrix_power(torch.ones(2, 2, requires_grad=True), 0).detach(),
+    lambda torch: torch.renorm(torch.arange(6.0).reshape(2, 3).half(), 1, 1, 2.0),
+]  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("k", range(len(RESULTS)))
+def test_results(k: int) -> None:
+    # (svd_lowrank and corrcoef of rank 1: what is below the rounding of the largest does not count.)
+    same_as_pytorch(RESULTS[k], rtol=1e-4, atol=1e-4)
+
+
+DEPRECATED: dict[str, Callable[[Any], Any]] = {
+    "qr": lambda torch: torch.qr(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).R.abs(),
+    "cholesky": lambda torch: torch.cholesky(torch.eye(2) * 4, upper=True),
+    "lu": lambda torch: torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]])),
+    "lu_solve": lambda torch: torch.lu_solve(
+        torch.ones(2, 1), *torch.linalg.lu_factor(torch.eye(2) * 2)
+    ),
+    "triangular_solve": lambda torch: torch.triangular_solve(
+        torch.ones(2, 1), torch.tensor([[2.0, 0.0], [1.0, 4.0]]), upper=False, transpose=True
+    ),
+    "nuclear_norm": lambda torch: torch.nuclear_norm(torch.eye(2)),
+    "frobenius_norm": lambda torch: torch.frobenius_norm(torch.eye(2), dim=1),
+    "cross": lambda torch: torch.cross(torch.eye(3), torch.ones(3, 3)),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", DEPRECATED)
+def test_old_names_warn(name: str) -> None:
+    with pytest.warns(UserWarning, match=f"torch.{name}"):
+        DEPRECATED[name](tinytorch)
+    same_as_pytorch(DEPRECATED[name])
+
+
+def test_eigenvalues_that_may_be_complex_are_refused() -> None:
+    for function in (tinytorch.linalg.eig, tinytorch.linalg.eigvals):
+        with pytest.raises(NotImplementedError, match="eigh"):
+            function(tinytorch.eye(2))
+
+
+def test_lobpcg_solves_the_generalised_problem() -> None:
+    a, b = (tinytorch.tensor(positive(6, 6, seed=k)) for k in (0, 1))
+    for largest in (True, False):
+        values, vectors = tinytorch.lobpcg(a, 2, b, largest=largest)
+        np.testing.assert_allclose((a @ vectors).numpy(), (b @ vectors * values).numpy(), atol=1e-9)
+        assert bool(values[0] > values[1]) is largest

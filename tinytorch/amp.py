@@ -1,0 +1,557 @@
+"""`torch.amp`: `autocast` and `GradScaler` (floor 4).
+
+There is no GPU here, so `autocast("cuda")` warns and switches itself off, as it does in PyTorch without one. On the CPU
+PyTorch would run matrix products in bfloat16 or float16; that is not done here, and to ask for it raises an error.
+`GradScaler` scales and unscales gradients on the CPU as on any device.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.device import device as Device
+from tinytorch.ops.create import scalar_tensor
+
+__all__ = [
+    "GradScaler", "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+    "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+    "is_autocast_available", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+    "set_autocast_enabled", "set_autocast_gpu_dtype",
+]  # fmt: skip
+
+_AVAILABLE = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "xla", "ipu", "privateuseone")
+_LOW = ("cpu", "hpu", "maia", "xla")  # … whose low precision is bfloat16; float16 elsewhere
+
+
+class _State(threading.local):
+    """What a thread was told about autocasting; none of it is ever on."""
+
+    def __init__(self) -> None:
+        self.dtypes: dict[str, dtypes.dtype] = {}
+        self.cached = True
+        self.nesting = 0
+
+
+_state = _State()
+
+
+def _refuse() -> NotImplementedError:
+    return NotImplementedError(
+        "autocast to low precision on the CPU is not implemented: pass enabled=False, or convert the model and its "
+        "input with .to(torch.bfloat16)"
+    )
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Return whether PyTorch has autocasting for a kind of device.
+
+    Raises:
+        RuntimeError: there is no such kind.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.amp.is_autocast_available("cpu")
+        True
+    """
+    return Device(device_type).type in _AVAILABLE
+
+
+class autocast:
+    """Run what is inside in low precision where that is safe: a context manager and decorator that is off here.
+
+    Args:
+        device_type: "cpu", "cuda", …
+        dtype: the low precision; by default bfloat16 on the CPU and float16 on CUDA.
+        enabled: False has no effect anywhere, as in PyTorch.
+        cache_enabled: whether converted weights are kept.
+
+    Raises:
+        ValueError: `device_type` is no text.
+        NotImplementedError: it is entered on the CPU with `enabled=True`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autocast("cpu", enabled=False):
+        ...     (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+        torch.float32
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: dtypes.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if not is_autocast_available(device_type):
+            raise RuntimeError(
+                f"User specified an unsupported autocast device_type '{device_type}'"
+            )
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = (
+            is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        )
+        self._enabled = bool(enabled)
+        if not enabled or (device_type == "cpu" and self.fast_dtype.itemsize == 2):
+            return
+        self._enabled = False
+        if device_type == "cuda":
+            warnings.warn(
+                "CUDA is not available or torch_xla is imported. Disabling autocast.",
+                UserWarning,
+                stacklevel=_outside(self),
+            )
+        elif device_type == "cpu":
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
+                "supports dtypes of torch.bfloat16, torch.float16 currently.",
+                UserWarning,
+                stacklevel=_outside(self),
+            )
+
+    def __enter__(self) -> autocast:
+        if self._enabled:
+            raise _refuse()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `func` run inside of this."""
+
+        @functools.wraps(func)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return inside
+
+
+def _outside(made: Any) -> int:
+    """Return the stack level of who makes an `autocast`: those for one device have an `__init__` of their own."""
+    return 2 if type(made) is autocast else 3
+
+
+def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
+    """Return False: autocasting is never on here.
+
+    Raises:
+        RuntimeError: there is no such kind of device.
+    """
+    Device(device_type)
+    return False
+
+
+def get_autocast_dtype(device_type: str, /) -> dtypes.dtype:
+    """Return the dtype that `autocast` would use on a kind of device.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
+        (torch.bfloat16, torch.float16)
+    """
+    kind = Device(device_type).type
+    return _state.dtypes.get(kind, dtypes.bfloat16 if kind in _LOW else dtypes.float16)
+
+
+def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
+    """Set the dtype that `autocast` would use on a kind of device."""
+    _state.dtypes[Device(device_type).type] = dtypes.as_dtype(dtype)
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> None:
+    """Switch autocasting off on a kind of device (or CUDA, if the bool comes first).
+
+    Raises:
+        NotImplementedError: it is to be switched on.
+    """
+    if isinstance(device_type, bool):
+        device_type, enabled = "cuda", device_type
+    Device(device_type)
+    if enabled:
+        raise _refuse()
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Return whether `autocast` would keep converted weights."""
+    return _state.cached
+
+
+def set_autocast_cache_enabled(enabled: bool, /) -> None:
+    """Set whether `autocast` would keep converted weights."""
+    _state.cached = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget converted weights: there are none."""
+
+
+def autocast_increment_nesting() -> int:
+    """Count one more `autocast` around."""
+    _state.nesting += 1
+    return _state.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one `autocast` less around."""
+    _state.nesting -= 1
+    return _state.nesting
+
+
+def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
+    """Return PyTorch's older function for one kind of device."""
+    functions: dict[str, Any] = {
+        "is_autocast_enabled": is_autocast_enabled,
+        "get_autocast_dtype": get_autocast_dtype,
+        "set_autocast_enabled": set_autocast_enabled,
+        "set_autocast_dtype": set_autocast_dtype,
+    }
+    argument = {"enabled": "enabled", "dtype": "dtype"}[new.rsplit("_", 1)[1]]
+    setter = new.startswith("set")
+    shown = f", {argument}" if setter else ""
+
+    def function(*args: Any) -> Any:
+        warnings.warn(
+            f"torch.{name}({shown[2:]}) is deprecated. Please use torch.{new}('{device_type}'{shown}) instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return functions[new](device_type, *args)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Call `{new}` for {device_type}: deprecated, as in PyTorch."
+    return function
+
+
+is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", "is_autocast_enabled", "cpu")
+set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", "set_autocast_enabled", "cpu")
+get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", "get_autocast_dtype", "cpu")
+set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", "set_autocast_dtype", "cpu")
+get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", "get_autocast_dtype", "cuda")
+set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", "set_autocast_dtype", "cuda")
+
+
+def custom_fwd(
+    fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None
+) -> Any:
+    """Decorate `forward` of a `Function` for use under autocasting: it runs as it is, since that is never on.
+
+    Raises:
+        ValueError: `device_type` is no text.
+    """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        args[0]._dtype = get_autocast_dtype(device_type)
+        args[0]._fwd_used_autocast = False
+        return fwd(*args, **kwargs)
+
+    return forward
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorate `backward` of a `Function` for use under autocasting: it runs as it is.
+
+    Raises:
+        ValueError: `device_type` is no text.
+    """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        return bwd(*args, **kwargs)
+
+    return backward
+
+
+# Scaled gradients ---------------------------------------------------------------------------------
+
+_READY, _UNSCALED, _STEPPED = range(3)  # how far an optimizer has come since the last update
+
+
+class GradScaler:
+    """Scale a loss up before `backward` so that small gradients survive low precision, and gradients down again.
+
+    A step whose gradients are infinite or NaN is left out, and the scale reduced; after `growth_interval` steps
+    without any it grows. For "cuda", the default, it warns and switches itself off: there is no GPU here.
+
+    Args:
+        device: the kind of device.
+        init_scale: the first scale.
+        growth_factor: by what the scale grows.
+        backoff_factor: by what it is reduced.
+        growth_interval: after how many steps it grows.
+        enabled: False makes all methods do nothing but call the optimizer.
+
+    Raises:
+        AssertionError: `growth_factor` is not above 1, or `backoff_factor` not below.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.nn.Parameter(torch.ones(1))
+        >>> optimizer = torch.optim.SGD([weight], lr=0.5)
+        >>> scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale(weight.sum()).backward()
+        >>> weight.grad
+        tensor([8.])
+        >>> scaler.step(optimizer)
+        >>> scaler.update()
+        >>> weight.data
+        tensor([0.5000])
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = device
+        self._enabled = enabled
+        if enabled and device == "cuda":
+            warnings.warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
+                UserWarning,
+                stacklevel=2 if type(self) is GradScaler else 3,
+            )
+            self._enabled = False
+        if not self._enabled:
+            return
+        if not growth_factor > 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if not backoff_factor < 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = init_scale
+        self._init_growth_tracker = 0
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._scale: Tensor | None = None  # made when first used, as in PyTorch
+        self._growth_tracker = 0
+        self._stages: dict[int, int] = {}
+        self._found: dict[int, bool] = {}
+
+    def scale(self, outputs: Any) -> Any:
+        """Return a tensor, or each tensor of an iterable, multiplied by the scale.
+
+        Raises:
+            ValueError: `outputs` is neither.
+        """
+        if not self._enabled:
+            return outputs
+        if self._scale is None:
+            self._begin()
+        return self._scaled(outputs)
+
+    def _begin(self) -> None:
+        self._scale = scalar_tensor(self._init_scale, dtype=dtypes.float32)
+        self._growth_tracker = self._init_growth_tracker
+
+    def _scaled(self, outputs: Any) -> Any:
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, Iterable):
+            scaled = [self._scaled(each) for each in outputs]
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else iter(scaled)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _check(self, name: str) -> float:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use scaler.scale(loss "
+                "or outputs) earlier in the iteration."
+            )
+        return float(self._scale._array.item())
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale; `step` does that where it was not done.
+
+        Raises:
+            RuntimeError: they were unscaled since the last `update`, or `step` was called.
+            ValueError: there is a gradient of float16.
+        """
+        if not self._enabled:
+            return
+        scale, key = self._check("unscale_"), id(optimizer)
+        stage = self._stages.get(key, _READY)
+        if stage == _UNSCALED:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        if stage == _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        gradients = [
+            parameter.grad
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
+        if any(grad.dtype is dtypes.float16 for grad in gradients):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        infinite = False
+        inverse = np.float32(1.0 / scale)
+        with no_grad():
+            for grad in gradients:
+                infinite |= not bool(np.isfinite(grad._array).all())
+                grad.mul_(inverse.item())
+        if gradients:
+            self._found[key] = infinite
+        self._stages[key] = _UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call `optimizer.step(*args, **kwargs)` with unscaled gradients, unless one is infinite or NaN.
+
+        Returns:
+            What the optimizer returned; None if its step was left out.
+
+        Raises:
+            RuntimeError: it was called since the last `update`, or with a closure.
+            AssertionError: no parameter has a gradient.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check("step")
+        key = id(optimizer)
+        if self._stages.get(key) == _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if self._stages.get(key, _READY) == _READY:
+            self.unscale_(optimizer)
+        if key not in self._found:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = None if self._found[key] else optimizer.step(*args, **kwargs)
+        self._stages[key] = _STEPPED
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Let the scale grow or shrink after the steps of all optimizers, or set it to `new_scale`.
+
+        Raises:
+            AssertionError: no gradient was unscaled since the last update; `new_scale` is no single number.
+        """
+        if not self._enabled:
+            return
+        scale = self._check("update")
+        if new_scale is not None:
+            if isinstance(new_scale, Tensor):
+                single = new_scale.numel() == 1 and not new_scale.requires_grad
+                new_scale = new_scale.item() if single else None
+            if not isinstance(new_scale, float):
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                    "requires_grad=False."
+                )
+            scale = new_scale
+        else:
+            if not self._found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            if any(self._found.values()):
+                scale *= self._backoff_factor
+                self._growth_tracker = 0
+            elif self._growth_tracker + 1 == self._growth_interval:
+                grown = np.float32(scale * self._growth_factor)
+                scale = float(grown) if math.isfinite(grown) else scale
+                self._growth_tracker = 0
+            else:
+                self._growth_tracker += 1
+        self._scale = scalar_tensor(scale, dtype=dtypes.float32)
+        self._stages.clear()
+        self._found.clear()
+
+    def get_scale(self) -> float:
+        """Return the scale, 1.0 where disabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale._array.item())
+
+    def get_growth_factor(self) -> float:
+        """Return by what the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set by what the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """Return by what the scale is reduced."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set by what the scale is reduced."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Return after how many steps the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many steps the scale grows."""
+        self._growth_interval = new_interval
+
+    def _get_growth_tracker(self) -> int:
+        """Return how many steps in a row were not left out."""
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._scale is None else self._growth_tracker
+
+    def is_enabled(self) -> bool:
+        """Return whether gradients are scaled."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scale and how it moves as a dict, empty where disabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned.
+
+        Raises:
+            RuntimeError: it is empty.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._scale is not None:
+            self._begin()

@@ -1,0 +1,114 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.ops.create import arange
+from tinytorch.ops.random import binomial
+
+__all__ = ["Binomial"]
+
+
+class Binomial(ProbsOrLogits, Distribution):
+    """How many of `total_count` trials succeed, each with probability `probs`.
+
+    Args:
+        total_count: the number of trials.
+        probs: the probability of a success.
+        logits: its log odds, instead.
+        validate_args: whether to check the arguments.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Binomial(5, torch.tensor([0.0, 1.0])).sample()
+        tensor([0., 5.])
+    """
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        total_count: Any = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        (self.total_count,) = self._set(probs, logits, total_count)
+        self.total_count = self.total_count.type_as(self._param)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        ways = (
+            (self.total_count + 1).lgamma()
+            - (value + 1).lgamma()
+            - (self.total_count - value + 1).lgamma()
+        )
+        # log(1 + exp(logits)), whose gradient at zero logits is 1/2 also by its parts.
+        positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
+        log_odds = positive + (-self.logits.abs()).exp().log1p()
+        return value * self.logits + ways - self.total_count * log_odds
+
+    def _count(self, function: str) -> int:
+        count = int(self.total_count.max())
+        if not self.total_count.min() == count:
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{function}`.")
+        return count
+
+    def entropy(self) -> Tensor:
+        self._count("entropy")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = arange(1 + self._count("enumerate_support"), dtype=self._param.dtype)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values

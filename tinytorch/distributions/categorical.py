@@ -1,0 +1,103 @@
+"""The categorical distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch import dtypes
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.ops.create import arange, full
+from tinytorch.ops.random import multinomial
+from tinytorch.ops.shape import broadcast_tensors
+
+__all__ = ["Categorical"]
+
+
+class Categorical(ProbsOrLogits, Distribution):
+    """Indices 0 … K-1, each with its probability.
+
+    Args:
+        probs: the probabilities in the last dimension; they are divided by their sum.
+        logits: unnormalised logarithms of probabilities, instead.
+        validate_args: whether to check the arguments.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Categorical(torch.tensor([0.0, 1.0, 0.0])).sample((2,))
+        tensor([1, 1])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _kept = ("_given", "_num_events")
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._choose(probs, logits)
+        if probs is not None:
+            if probs.dim() < 1:
+                raise ValueError("`probs` parameter must be at least one-dimensional.")
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        else:
+            if logits.dim() < 1:
+                raise ValueError("`logits` parameter must be at least one-dimensional.")
+            self.logits = logits - logits.logsumexp(-1, keepdim=True)
+        self._num_events = self._param.size()[-1]
+        super().__init__(Size(self._param.size()[:-1]), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits)
+
+    @property
+    def mean(self) -> Tensor:
+        return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(-1)
+
+    @property
+    def variance(self) -> Tensor:
+        return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        if not isinstance(sample_shape, Size):
+            sample_shape = Size(sample_shape)
+        rows = self.probs.reshape(-1, self._num_events)
+        samples = multinomial(rows, sample_shape.numel(), True).T
+        return samples.reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        index, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return logits.gather(-1, index[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=dtypes.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = arange(self._num_events, dtype=dtypes.int64)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values

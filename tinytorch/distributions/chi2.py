@@ -1,0 +1,32 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.gamma import Gamma
+
+__all__ = ["Chi2"]
+
+
+class Chi2(Gamma):
+    """The sum of the squares of `df` normal numbers: Gamma(df / 2, 1 / 2).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Chi2(3.0).mean
+        tensor(3.)
+    """
+
+    arg_constraints = {"df": constraints.positive}
+    _expanded = Gamma.arg_constraints
+
+    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    @property
+    def df(self) -> Tensor:
+        """The degrees of freedom."""
+        return self.concentration * 2

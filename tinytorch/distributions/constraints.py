@@ -1,0 +1,477 @@
+"""Constraints: which values a parameter or a sample may have.
+
+`constraint.check(value)` tells it per value (per event, where an event has dimensions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinytorch import linalg
+from tinytorch._tensor import Tensor
+from tinytorch.ops.shape import cat as concatenated
+from tinytorch.ops.shape import stack as stacked
+
+__all__ = [
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
+    "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
+    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
+    "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive",
+    "positive_definite", "positive_integer", "positive_semidefinite", "real", "real_vector",
+    "simplex", "square", "stack", "symmetric", "unit_interval",
+]  # fmt: skip
+
+
+class Constraint:
+    """A set of values.
+
+    Attributes:
+        is_discrete: whether the set is discrete.
+        event_dim: how many dimensions on the right belong to one value.
+    """
+
+    is_discrete: Any = False
+    event_dim: Any = 0
+
+    def check(self, value: Tensor) -> Tensor:
+        """Return per event of `value` whether it is in the set."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in self._bounds())
+        return f"{type(self).__name__.removeprefix('_')}({shown})"
+
+    def _bounds(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class _Dependent(Constraint):
+    """A set that depends on other values, such as the support of a uniform distribution."""
+
+    def __init__(
+        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
+    ) -> None:
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> Any:
+        """Whether the set is discrete, where that does not depend on anything."""
+        if self._is_discrete is NotImplemented:
+            raise NotImplementedError(".is_discrete cannot be determined statically")
+        return self._is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        """How many dimensions an event has, where that does not depend on anything."""
+        if self._event_dim is NotImplemented:
+            raise NotImplementedError(".event_dim cannot be determined statically")
+        return self._event_dim
+
+    def __call__(
+        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
+    ) -> _Dependent:
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
+
+    def check(self, x: Tensor) -> Tensor:
+        """Raise ValueError: the set is not known here."""
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Return whether a constraint depends on other values.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.is_dependent(torch.distributions.constraints.real)
+        False
+    """
+    return isinstance(constraint, _Dependent)
+
+
+class _DependentProperty(property, _Dependent):
+    """A property that is a constraint, and on the class itself a dependent one."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
+        property.__init__(self, fn)
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+
+    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+class _IndependentConstraint(Constraint):
+    """The constraint of events whose parts are constrained each by itself."""
+
+    def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> Any:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        result = self.base_constraint.check(value)
+        if result.dim() < self.reinterpreted_batch_ndims:
+            expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+            raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
+        kept = result.dim() - self.reinterpreted_batch_ndims
+        return result.reshape(result.shape[:kept] + (-1,)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """The constraint of a mixture's samples: that of its components, on samples without their dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> c = torch.distributions.constraints
+        >>> c.MixtureSameFamilyConstraint(c.positive)
+        MixtureSameFamilyConstraint(GreaterThan(lower_bound=0.0))
+    """
+
+    def __init__(self, base_constraint: Any) -> None:
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(
+                f"Expected base_constraint to be a Constraint, got {type(base_constraint)}"
+            )
+        self.base_constraint = base_constraint
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> Any:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> Any:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        event = self.base_constraint.event_dim
+        checks = self.base_constraint.check(value.unsqueeze(-1 - event))
+        batch = len(value.shape) - event
+        if batch < 1:
+            return checks.squeeze(-1)
+        return checks.reshape(checks.shape[:batch] + (-1,)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
+
+
+class _Boolean(Constraint):
+    """Zero and one."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value == 0) | (value == 1)
+
+
+class _OneHot(Constraint):
+    """Vectors of zeros with a one."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1)
+
+
+class _TwoBounds(Constraint):
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        super().__init__()
+
+    def _bounds(self) -> list[tuple[str, Any]]:
+        return [("lower_bound", self.lower_bound), ("upper_bound", self.upper_bound)]
+
+
+class _IntegerInterval(_TwoBounds):
+    """Integers with both bounds."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _Interval(_TwoBounds):
+    """Numbers with both bounds."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(_TwoBounds):
+    """Numbers with the lower bound, without the upper."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+class _LowerBound(Constraint):
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+        super().__init__()
+
+    def _bounds(self) -> list[tuple[str, Any]]:
+        return [("lower_bound", self.lower_bound)]
+
+
+class _IntegerGreaterThan(_LowerBound):
+    """Integers from the bound on."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+class _GreaterThan(_LowerBound):
+    """Numbers above the bound."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound < value
+
+
+class _GreaterThanEq(_LowerBound):
+    """Numbers from the bound on."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound <= value
+
+
+class _UpperBound(Constraint):
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+        super().__init__()
+
+    def _bounds(self) -> list[tuple[str, Any]]:
+        return [("upper_bound", self.upper_bound)]
+
+
+class _IntegerLessThan(_UpperBound):
+    """Integers up to the bound."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value <= self.upper_bound)
+
+
+class _LessThan(_UpperBound):
+    """Numbers below the bound."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return value < self.upper_bound
+
+
+class _Multinomial(_UpperBound):
+    """Vectors of counts that sum to no more than the bound."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+
+    def _bounds(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class _Real(Constraint):
+    """All numbers but NaN."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return value == value
+
+
+class _Simplex(Constraint):
+    """Vectors of nonnegative numbers that sum to one."""
+
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _Matrices(Constraint):
+    event_dim = 2
+
+
+class _LowerTriangular(_Matrices):
+    """Lower triangular square matrices."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
+
+
+class _LowerCholesky(_Matrices):
+    """Lower triangular square matrices with a positive diagonal."""
+
+    def check(self, value: Tensor) -> Tensor:
+        triangular = (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
+        return triangular & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(_Matrices):
+    """Cholesky factors of correlation matrices: their rows have length one."""
+
+    def check(self, value: Tensor) -> Tensor:
+        # 10 ε per element of a row; ε of float32 also for float64, as PyTorch's tolerance.
+        tolerance = 1.1920928955078125e-07 * value.shape[-1] * 10
+        norm = (value * value).sum(-1).sqrt()  # of each row
+        return _LowerCholesky().check(value) & ((norm - 1).abs() < tolerance).all(-1)
+
+
+class _Square(_Matrices):
+    """Square matrices."""
+
+    def check(self, value: Tensor) -> Tensor:
+        fits = value.shape[-2] == value.shape[-1]
+        return (
+            value.new_ones(value.shape[:-2]) if fits else value.new_zeros(value.shape[:-2])
+        ).bool()
+
+
+class _Symmetric(_Square):
+    """Symmetric square matrices."""
+
+    def check(self, value: Tensor) -> Tensor:
+        square = super().check(value)
+        if not square.all():
+            return square
+        return value.isclose(value.mT, atol=1e-6).all(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    """Symmetric matrices without negative eigenvalues."""
+
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if not symmetric.all():
+            return symmetric
+        return linalg.eigvalsh(value).ge(0).all(-1)
+
+
+class _PositiveDefinite(_Symmetric):
+    """Symmetric matrices of which all eigenvalues are positive."""
+
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if not symmetric.all():
+            return symmetric
+        return linalg.cholesky_ex(value).info.eq(0)
+
+
+class _Cat(Constraint):
+    """Several constraints, each for a piece of given length along a dimension."""
+
+    def __init__(
+        self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None
+    ) -> None:
+        if not all(isinstance(each, Constraint) for each in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq = list(cseq)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(
+                f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}"
+            )
+        self.dim = dim
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> Any:
+        return any(each.is_discrete for each in self.cseq)
+
+    @property
+    def event_dim(self) -> Any:
+        return max(each.event_dim for each in self.cseq)
+
+    def check(self, value: Tensor) -> Tensor:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
+        checks, start = [], 0
+        for each, length in zip(self.cseq, self.lengths, strict=True):
+            checks.append(each.check(value.narrow(self.dim, start, length)))
+            start += length
+        return concatenated(checks, self.dim)
+
+
+class _Stack(Constraint):
+    """Several constraints, each for one index of a dimension."""
+
+    def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
+        if not all(isinstance(each, Constraint) for each in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq = list(cseq)
+        self.dim = dim
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> Any:
+        return any(each.is_discrete for each in self.cseq)
+
+    @property
+    def event_dim(self) -> Any:
+        dim = max(each.event_dim for each in self.cseq)
+        return dim + 1 if self.dim + dim < 0 else dim
+
+    def check(self, value: Tensor) -> Tensor:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
+        parts = zip(value.unbind(self.dim), self.cseq, strict=True)
+        return stacked([each.check(part) for part, each in parts], self.dim)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
+real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

@@ -1,0 +1,168 @@
+"""The continuous Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.exp_family import ExponentialFamily
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.nn.functional import binary_cross_entropy_with_logits
+from tinytorch.ops.create import full_like, ones_like, zeros_like
+from tinytorch.ops.index import where
+from tinytorch.ops.random import rand
+
+__all__ = ["ContinuousBernoulli"]
+
+
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
+    """Numbers x of [0, 1] with a density in proportion to probs^x (1 - probs)^(1 - x).
+
+    Args:
+        probs: the parameter in (0, 1); it is not the probability of anything.
+        logits: its log odds, instead.
+        lims: between these, around 1/2, Taylor series take the place of formulas that lose digits.
+        validate_args: whether to check the arguments.
+
+    Source:
+        Loaiza-Ganem and Cunningham, "The Continuous Bernoulli", 2019.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.ContinuousBernoulli(torch.tensor(0.5)).mean
+        tensor(0.5000)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    _mean_carrier_measure = 0
+    has_rsample = True
+    _kept = ("_given", "_lims")
+
+    def __init__(
+        self,
+        probs: Any = None,
+        logits: Any = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set(probs, logits)
+        if probs is not None:
+            if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
+                raise ValueError("The parameter probs has invalid values")
+            self.probs = clamp_probs(self.probs)
+        self._lims = lims
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    def _outside(self) -> Tensor:
+        """Return where the formulas are used."""
+        return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
+
+    def _cut(self) -> Tensor:
+        """Return the parameter where the formulas are used, elsewhere one for which they work."""
+        return where(self._outside(), self.probs, full_like(self.probs, self._lims[0]))
+
+    def _log_norm(self) -> Tensor:
+        """Return the logarithm of the density's factor."""
+        cut = self._cut()
+        below = where(cut <= 0.5, cut, zeros_like(cut))
+        above = where(cut >= 0.5, cut, ones_like(cut))
+        log_norm = ((-cut).log1p() - cut.log()).abs().log() - where(
+            cut <= 0.5, (-2.0 * below).log1p(), (2.0 * above - 1.0).log()
+        )
+        x = (self.probs - 0.5).pow(2)
+        taylor = math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x
+        return where(self._outside(), log_norm, taylor)
+
+    @property
+    def mean(self) -> Tensor:
+        cut = self._cut()
+        mean = cut / (2.0 * cut - 1.0) + 1.0 / ((-cut).log1p() - cut.log())
+        x = self.probs - 0.5
+        taylor = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x
+        return where(self._outside(), mean, taylor)
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.variance.sqrt()
+
+    @property
+    def variance(self) -> Tensor:
+        cut = self._cut()
+        variance = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (
+            (-cut).log1p() - cut.log()
+        ).pow(2)
+        x = (self.probs - 0.5).pow(2)
+        taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
+        return where(self._outside(), variance, taylor)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds of the parameter."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The parameter."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        return self.icdf(rand(shape, dtype=self.probs.dtype))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        cross = binary_cross_entropy_with_logits(logits, value, reduction="none")
+        return -cross + self._log_norm()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        cut = self._cut()
+        cdf = (cut.pow(value) * (1.0 - cut).pow(1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
+        inside = where(self._outside(), cdf, value)
+        return where(
+            value <= 0.0,
+            zeros_like(value),
+            where(value >= 1.0, ones_like(value), inside),
+        )
+
+    def icdf(self, value: Tensor) -> Tensor:
+        cut = self._cut()
+        return where(
+            self._outside(),
+            ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p())
+            / (cut.log() - (-cut).log1p()),
+            value,
+        )
+
+    def entropy(self) -> Tensor:
+        log_zero, log_one = (-self.probs).log1p(), self.probs.log()
+        return self.mean * (log_zero - log_one) - self._log_norm() - log_zero
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        outside = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
+        cut = where(outside, x, full_like(x, self._lims[0] - 0.5))
+        log_norm = cut.expm1().abs().log() - cut.abs().log()
+        taylor = 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0
+        return where(outside, log_norm, taylor)

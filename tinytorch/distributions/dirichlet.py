@@ -1,0 +1,102 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.function import Function, once_differentiable
+from tinytorch.distributions import constraints
+from tinytorch.distributions.exp_family import ExponentialFamily
+from tinytorch.nn.functional import one_hot
+from tinytorch.ops.index import where
+from tinytorch.ops.random import _dirichlet_grad, _sample_dirichlet
+
+__all__ = ["Dirichlet"]
+
+
+class _Dirichlet(Function):
+    """Samples, with the implicit gradient: each part is a beta number, the others share the rest."""
+
+    @staticmethod
+    def forward(ctx: Any, concentration: Tensor) -> Tensor:
+        x = _sample_dirichlet(concentration)
+        ctx.save_for_backward(x, concentration)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        x, concentration = ctx.saved_tensors
+        total = concentration.sum(-1, True).expand_as(concentration)
+        grad = _dirichlet_grad(x, concentration, total)
+        return grad * (grad_output - (x * grad_output).sum(-1, True))
+
+
+class Dirichlet(ExponentialFamily):
+    """The Dirichlet distribution on the simplex; `concentration` in the last dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Dirichlet(torch.tensor([1.0, 3.0])).mean
+        tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        shape = concentration.shape
+        super().__init__(Size(shape[:-1]), Size(shape[-1:]), validate_args=validate_args)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        sampled: Tensor = _Dirichlet.apply(self.concentration.expand(shape))
+        return sampled
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (
+            (self.concentration - 1.0).xlogy(value).sum(-1)
+            + self.concentration.sum(-1).lgamma()
+            - self.concentration.lgamma().sum(-1)
+        )
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.concentration.sum(-1, True)
+
+    @property
+    def mode(self) -> Tensor:
+        above = (self.concentration - 1).clamp(min=0.0)
+        mode = above / above.sum(-1, True)
+        corners = (self.concentration < 1).all(-1)
+        corner = one_hot(mode.argmax(-1), self.concentration.shape[-1]).to(mode)
+        return where(corners.unsqueeze(-1), corner, mode)
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
+
+    def entropy(self) -> Tensor:
+        k = self.concentration.size(-1)
+        total = self.concentration.sum(-1)
+        return (
+            self.concentration.lgamma().sum(-1)
+            - total.lgamma()
+            - (k - total) * total.digamma()
+            - ((self.concentration - 1.0) * self.concentration.digamma()).sum(-1)
+        )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.lgamma().sum(-1) - x.sum(-1).lgamma()

@@ -1,0 +1,256 @@
+"""The base class of all distributions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.utils import lazy_property
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """A probability distribution, or a batch of them.
+
+    Args:
+        batch_shape: the shape of the batch of distributions.
+        event_shape: the shape of one sample of one of them.
+        validate_args: whether to check parameters and values; by default as
+            `set_default_validate_args` says.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
+        >>> d.batch_shape, d.event_shape, d.sample((2,)).shape
+        (torch.Size([3]), torch.Size([]), torch.Size([2, 3]))
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
+
+    # Attributes of a distribution, other than the parameters in `arg_constraints`, that `expand` takes over as they
+    # are.
+    _kept: Any = ()
+    # The parameters that `expand` expands, where they are not those of `arg_constraints`.
+    _expanded: Any = None
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Set whether distributions check their arguments where nothing else is said.
+
+        Raises:
+            ValueError: `value` is no bool.
+        """
+        if value not in [True, False]:
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Any = Size(),
+        event_shape: Any = Size(),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape = batch_shape
+        self._event_shape = event_shape
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            try:
+                limits = self.arg_constraints
+            except NotImplementedError:
+                limits = {}
+                warnings.warn(
+                    f"{self.__class__} does not define `arg_constraints`. Please set "
+                    "`arg_constraints = {}` or initialize the distribution with "
+                    "`validate_args=False` to turn off validation.",
+                    stacklevel=2,
+                )
+            for name, constraint in limits.items():
+                if constraints.is_dependent(constraint):
+                    continue
+                if name not in self.__dict__ and isinstance(
+                    _class_attribute(type(self), name), lazy_property
+                ):
+                    continue  # computed from another parameter, which is checked
+                value = getattr(self, name)
+                if not constraint.check(value).all():
+                    raise ValueError(
+                        f"Expected parameter {name} ({type(value).__name__} of shape "
+                        f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
+                        f"{constraint!r}, but found invalid values:\n{value}"
+                    )
+        super().__init__()
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """Return the distribution with its batch expanded to `batch_shape`."""
+        new = self._get_checked_instance(_defining_class(type(self)), _instance)
+        batch_shape = Size(batch_shape)
+        for name, constraint in (self._expanded or self.arg_constraints).items():
+            if name in self.__dict__:
+                value = self.__dict__[name]
+                inner = 0 if constraints.is_dependent(constraint) else constraint.event_dim
+                event = value.shape[value.dim() - inner :]
+                new.__dict__[name] = value.expand(batch_shape + event)
+        for name in self._kept:
+            if name in self.__dict__:
+                new.__dict__[name] = self.__dict__[name]
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the batch of distributions."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one sample of one distribution."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:
+        """The constraints of the parameters by name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The constraint of the samples."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        raise NotImplementedError(f"{self.__class__} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        """Return samples, (*sample_shape, *batch_shape, *event_shape), without gradients."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        """Return samples that are differentiable functions of the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """Return n samples (deprecated: `sample((n,))`)."""
+        warnings.warn(
+            "sample_n(n) will be deprecated. Use .sample((n,)) instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.sample(Size((n,)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the logarithm of the density or probability of `value`."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Return the probability of no more than `value`."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Return the quantile of `value`, the inverse of `cdf`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Return all values of a discrete distribution along a new first dimension.
+
+        Args:
+            expand: whether they are expanded to the batch's shape.
+        """
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """Return the entropy in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """Return exp(entropy)."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Any = Size()) -> Size:
+        if not isinstance(sample_shape, Size):
+            sample_shape = Size(sample_shape)
+        return Size(sample_shape + self._batch_shape + self._event_shape)
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise ValueError where `value` cannot be a sample of this distribution."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        event = value.shape[len(value.shape) - len(self._event_shape) :]
+        if event != self._event_shape:
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.shape} vs "
+                f"{self._event_shape}."
+            )
+        expected = self._batch_shape + self._event_shape
+        for one, other in zip(reversed(value.shape), reversed(expected), strict=False):
+            if one != 1 and other != 1 and one != other:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs "
+                    f"{expected}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{self.__class__} does not define `support` to enable sample validation. Please "
+                "initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=2,
+            )
+            return
+        if support is None:
+            raise AssertionError("support must not be None")
+        if not support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to "
+                f"be within the support ({support!r}) of the distribution {self!r}, but found "
+                f"invalid values:\n{value}"
+            )
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return `_instance`, or a new object for `expand` to fill, of a class that it knows how to fill."""
+        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom "
+                "__init__ method must also define a custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def __repr__(self) -> str:
+        names = [name for name in self.arg_constraints if name in self.__dict__]
+        values = [self.__dict__[name] for name in names]
+        shown = (each if each.numel() == 1 else each.size() for each in values)
+        args = ", ".join(f"{name}: {value}" for name, value in zip(names, shown, strict=True))
+        return f"{type(self).__name__}({args})"
+
+
+def _defining_class(cls: type) -> type:
+    """Return the class whose `__init__` takes the parameters of `arg_constraints`."""
+    return next(each for each in cls.__mro__ if "arg_constraints" in each.__dict__)
+
+
+def _class_attribute(cls: type, name: str) -> Any:
+    return next((each.__dict__[name] for each in cls.__mro__ if name in each.__dict__), None)

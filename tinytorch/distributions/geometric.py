@@ -1,0 +1,93 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.dtypes import finfo
+from tinytorch.nn.functional import binary_cross_entropy_with_logits
+from tinytorch.ops.create import empty, zeros_like
+
+__all__ = ["Geometric"]
+
+
+class Geometric(ProbsOrLogits, Distribution):
+    """How many trials fail before the first success, each succeeding with probability `probs`.
+
+    Raises:
+        ValueError: a probability is zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Geometric(0.25).mean
+        tensor(3.)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._set(probs, logits)
+        super().__init__(self._param.size(), validate_args=validate_args)
+        if self._validate_args and probs is not None:
+            value = self.probs
+            valid = value > 0
+            if not valid.all():
+                raise ValueError(
+                    f"Expected parameter probs ({type(value).__name__} of shape "
+                    f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "
+                    f"invalid values:\n{value.detach()[~valid]}"
+                )
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        kind = self.probs.dtype
+        with no_grad():
+            u = empty(shape, dtype=kind).uniform_(finfo(kind).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        probs = probs.masked_fill((probs == 1) & (value == 0), 0)
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        cross = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return cross / self.probs

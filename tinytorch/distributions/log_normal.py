@@ -1,0 +1,60 @@
+"""The log-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.normal import Normal
+from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.distributions.transforms import ExpTransform
+
+__all__ = ["LogNormal"]
+
+
+class LogNormal(TransformedDistribution):
+    """exp(x) of normal x with mean `loc` and standard deviation `scale`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.LogNormal(0.0, 1.0).mean
+        tensor(1.6487)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean of the logarithm."""
+        loc: Tensor = self.base_dist.loc
+        return loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation of the logarithm."""
+        scale: Tensor = self.base_dist.scale
+        return scale
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.loc + self.scale.pow(2) / 2).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        return (self.loc - self.scale.square()).exp()
+
+    @property
+    def variance(self) -> Tensor:
+        squared = self.scale.pow(2)
+        return squared.expm1() * (2 * self.loc + squared).exp()
+
+    def entropy(self) -> Tensor:
+        entropy: Tensor = self.base_dist.entropy() + self.loc
+        return entropy

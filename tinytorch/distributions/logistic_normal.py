@@ -1,0 +1,45 @@
+"""The logistic-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.normal import Normal
+from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.distributions.transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Points of the simplex, made of normal vectors by the stick-breaking transform.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3)).sample().shape
+        torch.Size([4])
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self) -> Tensor:
+        """The means of the normal numbers."""
+        loc: Tensor = self.base_dist.base_dist.loc
+        return loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviations of the normal numbers."""
+        scale: Tensor = self.base_dist.base_dist.scale
+        return scale

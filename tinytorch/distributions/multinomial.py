@@ -1,0 +1,110 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.binomial import Binomial
+from tinytorch.distributions.categorical import Categorical
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import broadcast_all
+from tinytorch.ops.create import ones_like, tensor, zeros
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Distribution):
+    """How often each category comes in `total_count` draws.
+
+    Args:
+        total_count: the number of draws, an int.
+        probs: the probabilities in the last dimension; they are divided by their sum.
+        logits: unnormalised logarithms of probabilities, instead.
+        validate_args: whether to check the arguments.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Multinomial(3, torch.tensor([0.0, 1.0])).sample()
+        tensor([0., 3.])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        super().__init__(
+            self._categorical.batch_shape,
+            self._categorical.param_shape[-1:],
+            validate_args=validate_args,
+        )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = self._get_checked_instance(Multinomial, _instance)
+        new.total_count = self.total_count
+        new._categorical = self._categorical.expand(batch_shape)
+        new._binomial = self._binomial.expand(Size(batch_shape) + self.event_shape)
+        Distribution.__init__(new, Size(batch_shape), self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        sample_shape = Size(sample_shape)
+        draws = self._categorical.sample(Size((self.total_count,)) + sample_shape)
+        draws = draws.movedim(0, -1)
+        counts = zeros(self._extended_shape(sample_shape), dtype=draws.dtype)
+        counts.scatter_add_(-1, draws, ones_like(draws))
+        return counts.type_as(self.probs)
+
+    def entropy(self) -> Tensor:
+        n = tensor(self.total_count)
+        values = self._binomial.enumerate_support(expand=False)[1:]
+        weights = self._binomial.log_prob(values).exp() * (values + 1).lgamma()
+        return (n * self._categorical.entropy() - (n + 1).lgamma()) + weights.sum([0, -1])
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        # What does not come takes no part, also where it cannot come.
+        logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0)
+        return ways + (logits * value).sum(-1)

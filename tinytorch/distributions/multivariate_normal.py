@@ -1,0 +1,164 @@
+"""The multivariate normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tinytorch import linalg
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import _standard_normal, lazy_property
+from tinytorch.ops.create import eye
+from tinytorch.ops.shape import broadcast_shapes
+
+__all__ = ["MultivariateNormal"]
+
+
+def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Return matrices times vectors."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def _squared_length(tril: Tensor, x: Tensor) -> Tensor:
+    """Return x^T (L L^T)^-1 x, the squared Mahalanobis length, for L (..., n, n) and x (..., n)."""
+    if tril.dim() == 2:  # one matrix: all vectors are columns of one right side
+        columns = linalg.solve_triangular(tril, x.reshape(-1, x.shape[-1]).mT, upper=False)
+        return columns.pow(2).sum(0).reshape(x.shape[:-1])
+    solved = linalg.solve_triangular(tril, x.unsqueeze(-1), upper=False)
+    return solved.squeeze(-1).pow(2).sum(-1)
+
+
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
+    """Return lower triangular L with L L^T the inverse of P: P = U U^T with upper U, L = U^-T."""
+    flipped = linalg.cholesky(precision.flip((-2, -1)))
+    lower = flipped.flip((-2, -1)).mT
+    return linalg.solve_triangular(
+        lower, eye(precision.shape[-1], dtype=precision.dtype), upper=False
+    )
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors of mean `loc`, with one of three matrices.
+
+    Args:
+        loc: the mean, (..., n).
+        covariance_matrix: positive definite, (..., n, n).
+        precision_matrix: its inverse, instead.
+        scale_tril: its lower Cholesky factor, instead, which is the fastest.
+        validate_args: whether to check the arguments.
+
+    Raises:
+        ValueError: not just one matrix is given, or one has too few dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> d = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
+        >>> d.log_prob(torch.zeros(2))
+        tensor(-1.8379)
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        given = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        matrices = [(name, each) for name, each in given.items() if each is not None]
+        if len(matrices) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
+                "specified."
+            )
+        ((name, matrix),) = matrices
+        if matrix.dim() < 2:
+            raise ValueError(
+                f"{name} {'' if 'matrix' in name else 'matrix '}must be at least two-dimensional, "
+                "with optional leading batch dimensions"
+            )
+        batch_shape = Size(broadcast_shapes(matrix.shape[:-2], loc.shape[:-1]))
+        self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
+        self.loc = loc.expand(batch_shape + (-1,))
+        super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of the covariance."""
+        n = self._event_shape + self._event_shape
+        return self._unbroadcasted_scale_tril.expand(self._batch_shape + n)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        n = self._event_shape + self._event_shape
+        tril = self._unbroadcasted_scale_tril
+        return (tril @ tril.mT).expand(self._batch_shape + n)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        n = self._event_shape + self._event_shape
+        inverse = linalg.solve_triangular(
+            self._unbroadcasted_scale_tril, eye(n[0], dtype=self.loc.dtype), upper=False
+        )
+        return (inverse.mT @ inverse).expand(self._batch_shape + n)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        squares = self._unbroadcasted_scale_tril.pow(2).sum(-1)
+        return squares.expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        eps = _standard_normal(shape, self.loc.dtype)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
+
+    def _half_log_det(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        length = _squared_length(self._unbroadcasted_scale_tril, value - self.loc)
+        constant = self._event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * (constant + length) - self._half_log_det()
+
+    def entropy(self) -> Tensor:
+        n = self._event_shape[0]
+        entropy = 0.5 * n * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
+        return entropy.expand(self._batch_shape) if self._batch_shape else entropy

@@ -1,0 +1,88 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.gamma import Gamma
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.nn.functional import logsigmoid
+from tinytorch.ops.random import poisson
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(ProbsOrLogits, Distribution):
+    """How many trials succeed before `total_count` fail, each succeeding with probability `probs`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.NegativeBinomial(3, torch.tensor(0.5)).mean
+        tensor(3.)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        (self.total_count,) = self._set(probs, logits, total_count)
+        self.total_count = self.total_count.type_as(self._param)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / (-self.logits).sigmoid()
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        # (not checked: the rate is infinite where the probability is zero)
+        return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        with no_grad():
+            return poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        powers = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        total = self.total_count + value
+        ways = -total.lgamma() + (1.0 + value).lgamma() + self.total_count.lgamma()
+        return powers - ways.masked_fill(total == 0.0, 0.0)

@@ -1,0 +1,124 @@
+"""Relaxed Bernoulli distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.distributions.transforms import SigmoidTransform
+from tinytorch.distributions.utils import (
+    ProbsOrLogits,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tinytorch.ops.random import rand
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
+    """The log odds of a `RelaxedBernoulli`.
+
+    Source:
+        Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
+        >>> LogitRelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.5])).batch_shape
+        torch.Size([1])
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    _kept = ("_given", "temperature")
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        self._set(probs, logits)
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(rand(shape, dtype=probs.dtype))
+        numbers: Tensor = (
+            u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
+        ) / self.temperature
+        return numbers
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        difference = logits - value.mul(self.temperature)
+        log_prob: Tensor = self.temperature.log() + difference - 2 * difference.exp().log1p()
+        return log_prob
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers between 0 and 1 that tend to those of `Bernoulli` as the temperature goes to 0.
+
+    Source:
+        Maddison, Mnih and Teh, "The Concrete Distribution", 2017; Jang, Gu and Poole, "Categorical
+        Reparametrization with Gumbel-Softmax", 2017.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> d = torch.distributions.RelaxedBernoulli(torch.tensor(0.1), probs=torch.tensor([0.5]))
+        >>> d.rsample().shape
+        torch.Size([1])
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        logits: Tensor = self.base_dist.logits
+        return logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        probs: Tensor = self.base_dist.probs
+        return probs

@@ -1,0 +1,137 @@
+"""Relaxed one-hot categorical distributions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.categorical import Categorical
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.distributions.transforms import ExpTransform
+from tinytorch.distributions.utils import broadcast_all, clamp_probs
+from tinytorch.ops.create import full_like
+from tinytorch.ops.random import rand
+
+__all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
+
+
+class ExpRelaxedCategorical(Distribution):
+    """The logarithms of a `RelaxedOneHotCategorical`.
+
+    Source:
+        Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.distributions.relaxed_categorical import ExpRelaxedCategorical
+        >>> ExpRelaxedCategorical(torch.tensor(0.5), probs=torch.ones(3)).event_shape
+        torch.Size([3])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.real_vector  # the logarithms of a point of the simplex
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        super().__init__(
+            self._categorical.batch_shape,
+            self._categorical.param_shape[-1:],
+            validate_args=validate_args,
+        )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
+        new.temperature = self.temperature
+        new._categorical = self._categorical.expand(batch_shape)
+        Distribution.__init__(new, Size(batch_shape), self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        u = clamp_probs(rand(self._extended_shape(sample_shape), dtype=self.logits.dtype))
+        gumbels = -((-(u.log())).log())
+        scores = (self.logits + gumbels) / self.temperature
+        return scores - scores.logsumexp(-1, keepdim=True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        k = self._categorical._num_events
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        log_scale = full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(
+            -(k - 1)
+        )
+        score = logits - value.mul(self.temperature)
+        score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
+        return score + log_scale
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Points of the simplex that tend to those of `OneHotCategorical` as the temperature goes to 0.
+
+    Source:
+        Maddison, Mnih and Teh, "The Concrete Distribution", 2017; Jang, Gu and Poole, "Categorical
+        Reparametrization with Gumbel-Softmax", 2017.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> d = torch.distributions.RelaxedOneHotCategorical(torch.tensor(0.5), probs=torch.ones(3))
+        >>> d.rsample().shape
+        torch.Size([3])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        logits: Tensor = self.base_dist.logits
+        return logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        probs: Tensor = self.base_dist.probs
+        return probs

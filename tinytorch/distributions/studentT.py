@@ -1,0 +1,88 @@
+"""Student's t-distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.chi2 import Chi2
+from tinytorch.distributions.distribution import Distribution
+from tinytorch.distributions.utils import _standard_normal, broadcast_all
+
+__all__ = ["StudentT"]
+
+
+class StudentT(Distribution):
+    """Student's t-distribution with `df` degrees of freedom, moved by `loc` and scaled.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.StudentT(4.0).variance
+        tensor(2.)
+    """
+
+    arg_constraints = {
+        "df": constraints.positive,
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(
+        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
+    ) -> None:
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        self._chi2 = Chi2(self.df)
+        super().__init__(self.df.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = super().expand(batch_shape, _instance)
+        new._chi2 = self._chi2.expand(batch_shape)
+        return new
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc.masked_fill(self.df <= 1, float("nan"))
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        finite = self.scale.pow(2) * self.df / (self.df - 2)
+        return finite.masked_fill(self.df <= 2, float("inf")).masked_fill(
+            self.df <= 1, float("nan")
+        )
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        x = _standard_normal(shape, self.df.dtype)
+        z = self._chi2.rsample(sample_shape)
+        return self.loc + self.scale * (x * (z / self.df).rsqrt())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (value - self.loc) / self.scale
+        z = (
+            self.scale.log()
+            + 0.5 * self.df.log()
+            + 0.5 * math.log(math.pi)
+            + (0.5 * self.df).lgamma()
+            - (0.5 * (self.df + 1.0)).lgamma()
+        )
+        return -0.5 * (self.df + 1.0) * (y**2.0 / self.df).log1p() - z
+
+    def entropy(self) -> Tensor:
+        half, above = 0.5 * self.df, 0.5 * (self.df + 1)
+        log_beta = half.lgamma() + 0.5 * math.log(math.pi) - above.lgamma()
+        return (
+            self.scale.log()
+            + above * (above.digamma() - half.digamma())
+            + 0.5 * self.df.log()
+            + log_beta
+        )

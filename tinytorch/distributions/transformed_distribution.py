@@ -1,0 +1,152 @@
+"""Distributions of transformed values."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.distributions import constraints
+from tinytorch.distributions.distribution import Distribution, _defining_class
+from tinytorch.distributions.independent import Independent
+from tinytorch.distributions.transforms import ComposeTransform, Transform
+from tinytorch.distributions.utils import _sum_rightmost
+
+__all__ = ["TransformedDistribution"]
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of t(x), where x has the base distribution.
+
+    Args:
+        base_distribution: the distribution of x.
+        transforms: a transform or a list of them, the first applied first.
+        validate_args: whether to check the arguments.
+
+    Raises:
+        ValueError: the transforms are no transforms, or want more dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> d = torch.distributions
+        >>> log_normal = d.TransformedDistribution(d.Normal(0.0, 1.0), d.transforms.ExpTransform())
+        >>> log_normal.log_prob(torch.tensor(1.0))
+        tensor(-0.9189)
+    """
+
+    arg_constraints: dict[str, Any] = {}
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | list[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
+        if isinstance(transforms, Transform):
+            self.transforms = [transforms]
+        elif isinstance(transforms, list):
+            if not all(isinstance(each, Transform) for each in transforms):
+                raise ValueError("transforms must be a Transform or a list of Transforms")
+            self.transforms = transforms
+        else:
+            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        base_event_dim = len(base_distribution.event_shape)
+        transform = ComposeTransform(self.transforms)
+        if len(shape) < transform.domain.event_dim:
+            raise ValueError(
+                "base_distribution needs to have shape with size at least "
+                f"{transform.domain.event_dim}, but got {shape}."
+            )
+        forward_shape = transform.forward_shape(shape)
+        expanded = transform.inverse_shape(forward_shape)
+        if shape != expanded:
+            base_distribution = base_distribution.expand(
+                expanded[: len(expanded) - len(base_distribution.event_shape)]
+            )
+        more = transform.domain.event_dim - len(base_distribution.event_shape)
+        if more > 0:
+            base_distribution = Independent(base_distribution, more)
+        self.base_dist: Any = base_distribution
+        change = transform.codomain.event_dim - transform.domain.event_dim
+        event_dim = max(transform.codomain.event_dim, base_event_dim + change)
+        cut = len(forward_shape) - event_dim
+        super().__init__(
+            Size(forward_shape[:cut]), Size(forward_shape[cut:]), validate_args=validate_args
+        )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = self._get_checked_instance(_defining_class(type(self)), _instance)
+        shape = Size(batch_shape) + self.event_shape
+        for transform in reversed(self.transforms):
+            shape = transform.inverse_shape(shape)
+        base = self.base_dist
+        new.base_dist = base.expand(shape[: len(shape) - len(base.event_shape)])
+        new.transforms = self.transforms
+        super().expand(batch_shape, _instance=new)
+        return new
+
+    @constraints.dependent_property(is_discrete=False)
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        support = self.transforms[-1].codomain
+        if len(self.event_shape) > support.event_dim:
+            support = constraints.independent(support, len(self.event_shape) - support.event_dim)
+        return support
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        with no_grad():
+            x: Tensor = self.base_dist.sample(sample_shape)
+            for transform in self.transforms:
+                x = transform(x)
+            return x
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        x: Tensor = self.base_dist.rsample(sample_shape)
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        event_dim = len(self.event_shape)
+        result: Any = 0.0
+        y = value
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            event_dim += transform.domain.event_dim - transform.codomain.event_dim
+            result = result - _sum_rightmost(
+                transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim
+            )
+            y = x
+        base = self.base_dist.log_prob(y)
+        return result + _sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
+
+    def _monotone(self, value: Tensor) -> Tensor:
+        """Return 1 - value where the transforms turn the order round."""
+        sign: Any = 1
+        for transform in self.transforms:
+            sign = sign * transform.sign
+        if isinstance(sign, int) and sign == 1:
+            return value
+        turned: Tensor = sign * (value - 0.5) + 0.5
+        return turned
+
+    def cdf(self, value: Tensor) -> Tensor:
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
+        return self._monotone(self.base_dist.cdf(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        value = self.base_dist.icdf(self._monotone(value))
+        for transform in self.transforms:
+            value = transform(value)
+        return value

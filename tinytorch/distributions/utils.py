@@ -1,0 +1,200 @@
+"""What the distributions share: broadcasting of parameters, probabilities and logits, lazy properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from numbers import Number
+from typing import Any
+
+from tinytorch._tensor import Size, Tensor
+from tinytorch.autograd.mode import enable_grad
+from tinytorch.dtypes import finfo
+from tinytorch.ops.create import ones, tensor, zeros
+from tinytorch.ops.random import normal
+from tinytorch.ops.shape import broadcast_tensors
+
+__all__ = [
+    "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits",
+    "tril_matrix_to_vec", "vec_to_tril_matrix",
+]  # fmt: skip
+
+euler_constant = 0.57721566490153286060
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Return numbers and tensors as tensors of one shape.
+
+    Numbers get the dtype of the first tensor, or the default dtype.
+
+    Raises:
+        ValueError: a value is neither a number nor a tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.broadcast_all(1, torch.zeros(2))
+        (tensor([1., 1.]), tensor([0., 0.]))
+    """
+    if not all(isinstance(value, (Tensor, Number)) for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
+            "__torch_function__."
+        )
+    kind = next((each.dtype for each in values if isinstance(each, Tensor)), None)
+    if kind is None:
+        values = tuple(float(value) for value in values)
+    made = (
+        each if isinstance(each, Tensor) else tensor(each, dtype=kind)
+        for each in values
+    )  # fmt: skip
+    return tuple(broadcast_tensors(*made))
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
+    return normal(zeros(shape, dtype=dtype), ones(shape, dtype=dtype))
+
+
+def _sum_rightmost(value: Tensor, dims: int) -> Tensor:
+    """Return `value` with its last `dims` dimensions summed."""
+    if dims == 0:
+        return value
+    return value.reshape(value.shape[:-dims] + (-1,)).sum(-1)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Return the probabilities of log odds (binary) or of unnormalised log probabilities.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.logits_to_probs(torch.zeros(2))
+        tensor([0.5000, 0.5000])
+    """
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Return probabilities moved away from 0 and 1 by the dtype's epsilon.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.clamp_probs(torch.tensor([0.0, 0.5])) > 0
+        tensor([True, True])
+    """
+    eps = finfo(probs.dtype).eps
+    return probs.clamp(eps, 1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Return the log odds (binary) or logarithms of probabilities.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.probs_to_logits(torch.tensor([0.5]), is_binary=True)
+        tensor([0.])
+    """
+    clamped = clamp_probs(probs)
+    return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
+
+
+class lazy_property:
+    """A property that is computed when it is first asked for, and then kept as an attribute.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class A:
+        ...     @torch.distributions.utils.lazy_property
+        ...     def x(self):
+        ...         print("computed")
+        ...         return 1
+        >>> a = A()
+        >>> a.x, a.x
+        computed
+        (1, 1)
+    """
+
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
+        self.wrapped = wrapped
+        update_wrapper(self, wrapped)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return property(self.wrapped)
+        with enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """Return the lower triangles of matrices (..., D, D), row after row, as vectors.
+
+    Args:
+        mat: the matrices.
+        diag: up to which diagonal, as for `tril`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.tril_matrix_to_vec(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 3, 4])
+    """
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    return mat[..., ones(n, n).tril(diag).bool()]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Return the lower triangular matrices whose triangles are `vec`, row after row.
+
+    Raises:
+        ValueError: no triangle has that many elements.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1, 3, 4]))
+        tensor([[1, 0],
+                [3, 4]])
+    """
+    size = vec.shape[-1]
+    n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * size + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
+    if n % 1 > 1e-6:
+        raise ValueError(
+            f"The size of last dimension is {size} which cannot be expressed as the lower "
+            "triangular part of a square D x D matrix."
+        )
+    n = round(n)
+    mat = zeros(vec.shape[:-1] + (n, n), dtype=vec.dtype)
+    mat[..., ones(n, n).tril(diag).bool()] = vec
+    return mat
+
+
+class ProbsOrLogits:
+    """What distributions share that are given by `probs` or by `logits`, of which the other is computed when needed.
+
+    The parameter that was given is an attribute; the lazy property of the other looks at it.
+    """
+
+    _kept: tuple[str, ...] = ("_given",)
+    _given: str
+
+    def _choose(self, probs: Any, logits: Any) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        self._given = "logits" if probs is None else "probs"
+
+    def _set(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Keep the parameter that is given; return other parameters broadcast with it."""
+        self._choose(probs, logits)
+        *rest, value = broadcast_all(*others, logits if probs is None else probs)
+        self.__dict__[self._given] = value
+        return tuple(rest)
+
+    @property
+    def _param(self) -> Tensor:
+        value: Tensor = self.__dict__[self._given]
+        return value
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._param.size()

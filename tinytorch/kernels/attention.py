@@ -1,0 +1,173 @@
+"""Scaled dot-product attention on arrays, a part of the batch at a time (floor 1).
+
+The products of a head are small matrices, the scores of all heads together a large array: so each part goes through
+all steps while it is in the processor's cache, and large batches are shared among threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.reduce import ones
+
+__all__ = ["backward", "causal", "forward"]
+
+Array = Any
+
+_PART = 1 << 16  # scores that are worked on at a time
+
+
+@functools.lru_cache(maxsize=16)
+def causal(length: int, keys: int) -> Array:
+    """Return which keys (columns) each query (row) may attend to: those up to its own place."""
+    return np.tri(length, keys, dtype=np.bool_)
+
+
+def _matrices(x: Array) -> Array:
+    """Return `x`, copied if BLAS cannot read its matrices as they lie."""
+    row, column = x.strides[-2:]
+    return x if column == x.itemsize and row >= column * x.shape[-1] else x.copy()
+
+
+def _spread(x: Array, batch: tuple[int, ...]) -> Array:
+    """Return matrices broadcast to the shape of the batch."""
+    shape = (*batch, *x.shape[-2:])
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
+def _by_parts(work: Callable[[Any], None], batch: tuple[int, ...], scores: int) -> None:
+    """Call `work` with indices of the first dimension that make up the batch."""
+    if not batch:
+        work(...)
+        return
+    length = batch[0]
+    step = max(_PART // max(scores // max(length, 1), 1), 1)
+
+    def some(begin: int, end: int) -> None:
+        for start in range(begin, end, step):
+            work(slice(start, min(start + step, end)))
+
+    if scores >= LARGE // 4 and length > 1:
+        share(some, length)
+    else:
+        some(0, length)
+
+
+def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return an empty array of shape (B, H, L, E) that lies in memory as (B, L, H, E): so the heads join at no cost."""
+    if len(shape) != 4:
+        return np.empty_like(x, shape=shape)
+    batch, heads, length, features = shape
+    return np.empty_like(x, shape=(batch, length, heads, features), order="C").swapaxes(1, 2)
+
+
+def forward(
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    keep: Array | None,
+    is_causal: bool,
+    scale: float,
+) -> tuple[Array, Array]:
+    """Return `softmax(query @ key.T * scale + mask) * keep @ value`, and the softmax.
+
+    Args:
+        query, key, value: matrices (*, L, E), (*, S, E), (*, S, Ev), of which the leading dimensions broadcast.
+        mask: what is added, or booleans (False: no attention); broadcasts to (*, L, S).
+        keep: factors of the weights (*, L, S), from dropout.
+        is_causal: whether a query attends to the keys up to its own place only.
+        scale: factor of the scores.
+    """
+    dtype = query.dtype
+    q, k, v = (_matrices(widened(x)) for x in (query, key, value))
+    length, keys = q.shape[-2], k.shape[-2]
+    batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    q, k, v = (_spread(x, batch) for x in (q, k, v))
+    kt = k.swapaxes(-1, -2)
+    bias = causal(length, keys) if is_causal else mask
+    if bias is not None:
+        if bias.dtype.kind == "b":
+            bias = np.where(bias, q.dtype.type(0), q.dtype.type(-math.inf))
+        bias = np.broadcast_to(widened(bias), (*batch, length, keys))
+    weights = np.empty_like(q, shape=(*batch, length, keys), order="C")
+    same = keep is None and v.shape[-1] == q.shape[-1]
+    shape = (*batch, length, v.shape[-1])
+    out = _in_rows(q, shape) if same else np.empty_like(q, shape=shape, order="C")
+
+    def work(some: Any) -> None:
+        part = weights[some]
+        np.matmul(q[some], kt[some], out=part)
+        part *= scale
+        if bias is not None:
+            part += bias[some]
+        highest = np.maximum.reduce(part, -1, keepdims=True, initial=-math.inf)
+        highest[highest == -math.inf] = 0  # a query that may attend to nothing
+        part -= highest
+        np.exp(part, out=part)
+        # (Sums by BLAS take a third of the time of `np.add.reduce`.)
+        sums = part.reshape(highest.size, keys).dot(ones(keys, part.dtype)).reshape(highest.shape)
+        sums[sums == 0] = 1  # its weights are zeros, not 0 / 0
+        part /= sums
+        np.matmul(part if keep is None else part * keep[some], v[some], out=out[some])
+
+    _by_parts(work, batch, weights.size)
+    return out.astype(dtype, copy=False), weights
+
+
+def backward(
+    g: Array,
+    needs: tuple[bool, ...],
+    query: Array,
+    key: Array,
+    value: Array,
+    keep: Array | None,
+    scale: float,
+    weights: Array,
+    out: Array,
+) -> list[Array | None]:
+    """Return the gradients of query, key, value and mask, of the shape of the whole batch; None where not needed.
+
+    The sum over the keys that the softmax's gradient subtracts is that of `g * out` over the features.
+    """
+    dtype = query.dtype
+    q, k, v, g, out = (_matrices(widened(x)) for x in (query, key, value, g, out))
+    batch = weights.shape[:-2]
+    shapes = [(*batch, *x.shape[-2:]) for x in (q, k, v)]
+    grads: list[Any] = [
+        _in_rows(q, shape) if need else None for shape, need in zip(shapes, needs, strict=False)
+    ]
+    grads.append(np.empty_like(weights) if needs[3] else None)
+    of_query, of_key, of_value, of_mask = grads
+    q, k, v = (_spread(x, batch) for x in (q, k, v))
+    vt = v.swapaxes(-1, -2)
+
+    def work(some: Any) -> None:
+        part, upstream = weights[some], g[some]
+        if of_value is not None:
+            kept = part if keep is None else part * keep[some]
+            np.matmul(kept.swapaxes(-1, -2), upstream, out=of_value[some])
+        if not (needs[0] or needs[1] or needs[3]):
+            return
+        slope = np.matmul(upstream, vt[some])
+        if keep is not None:
+            slope *= keep[some]
+        slope -= np.add.reduce(upstream * out[some], -1, keepdims=True)
+        slope *= part
+        if of_mask is not None:
+            of_mask[some] = slope
+        slope *= scale
+        if of_query is not None:
+            np.matmul(slope, k[some], out=of_query[some])
+        if of_key is not None:
+            np.matmul(slope.swapaxes(-1, -2), q[some], out=of_key[some])
+
+    _by_parts(work, batch, weights.size)
+    return [None if grad is None else grad.astype(dtype, copy=False) for grad in grads]

@@ -1,0 +1,155 @@
+"""How a gamma or beta number moves with its parameter when the uniform behind it stays (floor 1).
+
+With F the cumulative distribution and p the density at x that is -(dF/dα) / p: the implicit
+reparameterization gradient of Figurnov, Mohamed and Mnih (2018). It is computed to about 1e-12
+here, from series and continued fractions differentiated term by term; PyTorch approximates it to
+3 or 4 digits, so that gradients through gamma, beta and Dirichlet samples agree to that only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["dirichlet", "gamma"]
+
+Array = Any
+
+_EPS = 2.0**-53
+_MOST = 20000  # terms of a series
+
+
+def _digamma(x: Array) -> Array:
+    """Return the derivative of log Γ at x > 0 (recurrence to x + 8, then Stirling's series; DLMF 5.11.2)."""
+    moved = x + 8
+    z = 1 / (moved * moved)
+    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
+    value = np.log(moved) - 0.5 / moved - series
+    for k in range(8):
+        value -= 1 / (x + k)
+    return value
+
+
+def gamma(alpha: Array, x: Array) -> Array:
+    """Return dx/dα of gamma numbers x of shape α and rate 1, float64 arrays of one shape."""
+    with np.errstate(all="ignore"):
+        low = x < alpha + 1.5
+        return _by_region(
+            (alpha, x),
+            [(alpha > 2000, _gamma_large), (low, _gamma_series), (~low, _gamma_fraction)],
+        )
+
+
+def _by_region(
+    arrays: tuple[Array, ...], regions: list[tuple[Array, Callable[..., Array]]]
+) -> Array:
+    """Return a function that is given by regions: the first mask that holds decides; else NaN."""
+    out = np.full(arrays[0].shape, np.nan)
+    left = np.ones(out.shape, bool)
+    for mask, function in regions:
+        chosen = left & mask
+        if chosen.any():
+            out[chosen] = function(*(each[chosen] for each in arrays))
+        left &= ~chosen
+    return out
+
+
+def _gamma_series(alpha: Array, x: Array) -> Array:
+    """DLMF 8.7.1: F = x^α exp(-x) Σ x^n / Γ(α + n + 1)."""
+    term = 1 / alpha
+    bracket = np.log(x) - _digamma(alpha + 1)
+    total = term * bracket
+    for n in range(1, _MOST):
+        term = term * (x / (alpha + n))
+        bracket = bracket - 1 / (alpha + n)
+        step = term * bracket
+        total = total + step
+        if not (np.abs(step) > _EPS * np.abs(total)).any():
+            break
+    return np.where(x > 0, -x * total, 0.0)
+
+
+def _gamma_fraction(alpha: Array, x: Array) -> Array:
+    """DLMF 8.9.2: 1 - F = x p(x) h with a continued fraction h, by Lentz's method."""
+    b = x + 1 - alpha
+    c, dc = np.full_like(b, 1e300), np.zeros_like(b)
+    d = 1 / b
+    dd = d * d
+    h, dh = d, dd
+    for n in range(1, _MOST):
+        a = -n * (n - alpha)
+        b = b + 2
+        u = b + a * d
+        du = -1 + n * d + a * dd
+        d = 1 / u
+        dd = -du * d * d
+        dc = -1 + n / c - a * dc / (c * c)
+        c = b + a / c
+        ratio = c * d
+        dh = dh * ratio + h * (dc * d + c * dd)
+        h = h * ratio
+        if not (np.abs(ratio - 1) > 4 * _EPS).any():
+            break
+    return x * (h * (np.log(x) - _digamma(alpha)) + dh)
+
+
+def _gamma_large(alpha: Array, x: Array) -> Array:
+    """The expansion of Cornish and Fisher of the quantile (Abramowitz and Stegun 26.2.49)."""
+    root = np.sqrt(alpha)
+    z = (x - alpha) / root
+    for _ in range(8):  # the normal number behind x, by Newton's method
+        z2 = z * z
+        value = (
+            alpha + root * z + (z2 - 1) / 3 + (z2 - 7) * z / (36 * root)
+            - (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha)
+        )  # fmt: skip
+        slope = root + 2 * z / 3 + (3 * z2 - 7) / (36 * root) - (12 * z2 + 14) * z / (810 * alpha)
+        z = z - (value - x) / slope
+    z2 = z * z
+    return (
+        1 + z / (2 * root) - (z2 - 7) * z / (72 * root * alpha)
+        + (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha * alpha)
+    )  # fmt: skip
+
+
+def dirichlet(x: Array, alpha: Array, total: Array) -> Array:
+    """Return dx/dα / (1 - x) of beta numbers x of α and β = total - α, arrays of one shape."""
+    with np.errstate(all="ignore"):
+        beta = total - alpha
+        low = x <= alpha / total
+        return _by_region((x, alpha, beta), [(low, _beta_low), (~low, _beta_high)])
+
+
+def _beta_low(x: Array, alpha: Array, beta: Array) -> Array:
+    """DLMF 8.17.8: F = x^α (1-x)^β / (α B(α, β)) Σ (α+β)_n / (α+1)_n x^n."""
+    term = np.ones_like(x)
+    bracket = np.log(x) - _digamma(alpha + 1) + _digamma(alpha + beta)
+    total = bracket
+    for n in range(_MOST):
+        up, down = alpha + beta + n, alpha + 1 + n
+        term = term * (x * up / down)
+        bracket = bracket + (1 / up - 1 / down)
+        step = term * bracket
+        total = total + step
+        if not (np.abs(step) > _EPS * np.abs(total)).any():
+            break
+    return -x / alpha * total
+
+
+def _beta_high(x: Array, alpha: Array, beta: Array) -> Array:
+    """The same for 1 - F, which has 1 - x in the place of x, and α and β exchanged."""
+    y = 1 - x
+    term = np.ones_like(x)
+    bracket = np.log(x) - _digamma(alpha) + _digamma(alpha + beta)
+    total = bracket
+    for n in range(_MOST):
+        up = alpha + beta + n
+        term = term * (y * up / (beta + 1 + n))
+        bracket = bracket + 1 / up
+        step = term * bracket
+        total = total + step
+        if not (np.abs(step) > _EPS * np.abs(total)).any():
+            break
+    return x / beta * total

@@ -1,0 +1,188 @@
+"""Elementwise work on large arrays, shared among threads (floor 1).
+
+NumPy's loops let go of the interpreter's lock, so that Python threads run them side by side. To hand a piece to
+another thread takes some ten microseconds: only large arrays are shared out. The result is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share", "total"]
+
+Array = Any
+Piece = Callable[[int, int], None]
+
+LARGE = 1 << 18  # elements from which on it pays to share
+_BLOCK = 1 << 17  # elements that a function which is no ufunc is called for at a time
+
+
+def _available() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_threads = _available()
+_tasks: SimpleQueue[Any] = SimpleQueue()
+_workers = 0
+_starting = threading.Lock()
+
+
+def get_threads() -> int:
+    """Return among how many threads large arrays are shared."""
+    return _threads
+
+
+def set_threads(n: int) -> None:
+    """Share large arrays among `n` threads."""
+    global _threads
+    _threads = n
+
+
+def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
+    """Return `function(*operands)`, an elementwise function of arrays that broadcast, or numbers.
+
+    A ufunc writes its pieces into the result. Another function is called for small pieces, one after another in each
+    thread, also where there is one thread: what it computes on the way then stays in the cache.
+
+    Args:
+        function: a ufunc; or a function, which allocates its result.
+        *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
+        out: an array to write into, for a ufunc.
+    """
+    arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
+    if out is not None:
+        arrays.append(out)
+    shape, size = arrays[0].shape, arrays[0].size
+    ufunc = isinstance(function, np.ufunc)
+    if size < LARGE or (ufunc and _threads == 1) or not _alike(arrays):
+        return function(*operands) if out is None else function(*operands, out=out)
+    flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
+    into = None if out is None else out.reshape(-1)
+    return _in_pieces(function, flat, size, 0 if ufunc else _BLOCK, into).reshape(shape)
+
+
+def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
+    """Return `function(x, *others)`, which treats what lies at different places of the first dimension alike and apart.
+
+    The other arrays have the shape of `x`. The result may have another shape, but in the first dimension.
+    """
+    arrays = (x, *others)
+    if x.size < LARGE or x.ndim < 2 or not x.shape[0] or not _alike(arrays):
+        return function(*arrays)
+    per_row = x.size // x.shape[0]
+    return _in_pieces(function, arrays, x.shape[0], max(_BLOCK // per_row, 1), None)
+
+
+def total(x: Array) -> Any:
+    """Return the sum of the elements of a contiguous array; each thread's part is summed pairwise."""
+    flat = x.reshape(-1)
+    if flat.size < LARGE or _threads == 1 or type(x) is not np.ndarray:
+        return np.add.reduce(flat)
+    sums = []
+    share(lambda begin, end: sums.append(np.add.reduce(flat[begin:end])), flat.size)
+    return np.add.reduce(
+        np.sort(sums)
+    )  # in an order that does not depend on which thread was first
+
+
+def _alike(arrays: Sequence[Array]) -> bool:
+    shape = arrays[0].shape
+    return all(
+        type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous for x in arrays
+    )
+
+
+def _in_pieces(
+    function: Callable[..., Array],
+    arrays: Sequence[Any],
+    length: int,
+    block: int,
+    out: Array | None,
+) -> Array:
+    """Return `function(*arrays)`, computed for pieces of the first dimension, of `block` at a time if that is not 0."""
+
+    def part(begin: int, end: int) -> list[Any]:
+        return [x[begin:end] if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
+
+    if out is None:
+        one = function(*part(0, 1))
+        out = np.empty((length, *one.shape[1:]), one.dtype)
+    if block:
+
+        def work(begin: int, end: int) -> None:
+            for start in range(begin, end, block):
+                stop = min(start + block, end)
+                out[start:stop] = function(*part(start, stop))
+
+    else:
+
+        def work(begin: int, end: int) -> None:
+            function(*part(begin, end), out=out[begin:end])
+
+    share(work, length)
+    return out
+
+
+def share(work: Piece, size: int) -> None:
+    """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all."""
+    count = _threads
+    if count == 1:
+        work(0, size)
+        return
+    if _workers < count - 1:
+        _start(count - 1)
+    step = math.ceil(size / count)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    begins = range(step, size, step)
+    for begin in begins:
+        _tasks.put((work, begin, min(begin + step, size), done))
+    try:
+        work(0, step)
+    finally:
+        errors = [done.get() for _ in begins]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _start(count: int) -> None:
+    global _workers
+    with _starting:
+        while _workers < count:
+            threading.Thread(target=_run, daemon=True, name="tinytorch").start()
+            _workers += 1
+
+
+def _run() -> None:
+    tasks = _tasks
+    while True:
+        work, begin, end, done = tasks.get()
+        try:
+            work(begin, end)
+        except BaseException as error:
+            done.put(error)
+        else:
+            done.put(None)
+        work = done = None  # it holds arrays
+
+
+def _after_fork() -> None:
+    """Forget the threads, which a forked process does not have."""
+    global _tasks, _workers, _starting
+    _tasks, _workers, _starting = SimpleQueue(), 0, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

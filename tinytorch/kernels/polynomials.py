@@ -1,0 +1,135 @@
+"""Orthogonal polynomials of degree n at x, on arrays: three-term recurrences (DLMF 18.9), n an array too (floor 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels.special import fill, in_double
+
+__all__ = [
+    "chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w", "hermite_h", "hermite_he", "laguerre", "legendre",
+    "shifted",
+]  # fmt: skip
+
+Array = Any
+
+
+def _recurrence(x: Array, n: Array, first: Array, step: Callable[..., Array]) -> Array:
+    """Return q_n from q_0 = 1, q_1 = `first` and q_(k+1) = step(k, x, q_k, q_(k-1)), and 0 where n < 0."""
+    before, value = np.ones_like(x), np.where(n == 0, 1, first)
+    for k in range(1, int(n.max(initial=0))):
+        active = (n > k) & ~np.isnan(value)
+        if not active.any():
+            break
+        following = step(k, x, value, before)
+        before, value = np.where(active, value, before), np.where(active, following, value)
+    return np.where(n < 0, 0, value)
+
+
+def _degrees(n: Array) -> Array:
+    """Return n without its fraction; -1, for which everything is 0, where it is no integer of C."""
+    return np.where(np.abs(n) < 2**63, np.trunc(n), -1)
+
+
+def _chebyshev(
+    slope: float, start: float, bound: int, inside: Callable[..., Array], end: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Return a kind of Chebyshev polynomials.
+
+    Args:
+        slope, start: the polynomial of degree 1 is `slope * x + start`.
+        bound: from higher degrees on it is computed for |x| < 1 as `inside(n, t)` with x = cos(t).
+        end: the value at x = 1 or -1, of the degree and whether x is 1.
+    """
+
+    def kernel(x: Array, n: Array) -> Array:
+        n = _degrees(n)
+        out = np.zeros_like(x)
+        angle, edge = (np.abs(x) < 1) & (n > bound), np.abs(x) == 1
+        fill(out, angle, lambda x, n: inside(n, np.arccos(x)), x, n)
+        fill(out, edge & (n >= 0), lambda x, n: end(n, x > 0), x, n)
+        fill(
+            out, ~angle & ~edge & (n >= 0),
+            lambda x, n: _recurrence(
+                x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before
+            ),
+            x, n,
+        )  # fmt: skip
+        return out
+
+    return kernel
+
+
+def _sign(n: Array) -> Array:
+    return np.where(np.fmod(n, 2) == 0, 1.0, -1.0)
+
+
+_t = _chebyshev(1, 0, 6, lambda n, t: np.cos(n * t), lambda n, right: np.where(right, 1, _sign(n)))
+_u = _chebyshev(
+    2, 0, 8, lambda n, t: np.sin((n + 1) * t) / np.sin(t),
+    lambda n, right: np.where(right, n + 1, _sign(n) * (n + 1)),
+)  # fmt: skip
+_v = _chebyshev(
+    2, -1, 8, lambda n, t: np.cos((n + 0.5) * t) / np.cos(t / 2),
+    lambda n, right: np.where(right, 1, _sign(n) * (2 * n + 1)),
+)  # fmt: skip
+_w = _chebyshev(
+    2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2),
+    lambda n, right: np.where(right, 2 * n + 1, _sign(n)),
+)  # fmt: skip
+chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (in_double(each) for each in (_t, _u, _v, _w))
+shifted = {
+    letter: in_double(lambda x, n, of=of: of(2 * x - 1, n))
+    for letter, of in zip("tuvw", (_t, _u, _v, _w), strict=True)
+}
+
+
+def _hermite(factor: int) -> Callable[..., Array]:
+    """Return Hermite's polynomials, the physicists' (factor 2) or the probabilists' (1); NaN above PyTorch's limit."""
+
+    def kernel(x: Array, n: Array) -> Array:
+        n = _degrees(n)
+        return _recurrence(
+            x, np.minimum(n, 513), factor * x,
+            lambda k, x, value, before: factor * (x * value - k * before),
+        )  # fmt: skip
+
+    in_64 = in_double(kernel)
+
+    def limited(x: Array, n: Array) -> Array:
+        kind = (x if hasattr(x, "dtype") else n).dtype
+        limit = 512 if kind.itemsize == 8 else 128
+        return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, in_64(x, n)).astype(
+            kind, copy=False
+        )
+
+    return limited
+
+
+hermite_h, hermite_he = _hermite(2), _hermite(1)
+
+
+def _laguerre(x: Array, n: Array) -> Array:
+    value = _recurrence(
+        x, _degrees(n), 1 - x,
+        lambda k, x, value, before: ((2 * k + 1 - x) * value - k * before) / (k + 1),
+    )  # fmt: skip
+    return np.where((x == 0) & (_degrees(n) >= 0), 1, value)
+
+
+laguerre = in_double(_laguerre)
+
+
+def _legendre(x: Array, n: Array) -> Array:
+    n = _degrees(n)
+    value = _recurrence(
+        x, n, x, lambda k, x, value, before: ((2 * k + 1) * x * value - k * before) / (k + 1)
+    )
+    ends = np.where(x > 0, 1, _sign(n))
+    return np.where((np.abs(x) == 1) & (n >= 0), ends, value)
+
+
+legendre = in_double(_legendre)

@@ -1,0 +1,321 @@
+"""Layers that normalise each channel by the statistics of the batch, and run by those of all batches later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn import functional as F
+from tinytorch.nn import init
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import empty, ones, tensor, zeros
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
+
+
+class _NormBase(Module):
+    """What layers with running statistics have in common: members, resetting, loading."""
+
+    _version = 2
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
+
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            values = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, values)
+        buffers: tuple[Tensor | None, ...] = (None, None, None)
+        if track_running_stats:
+            buffers = (
+                zeros(num_features, device=device, dtype=dtype),
+                ones(num_features, device=device, dtype=dtype),
+                tensor(0, dtype=dtypes.int64, device=device),
+            )
+        for name, buffer in zip(
+            ("running_mean", "running_var", "num_batches_tracked"), buffers, strict=True
+        ):
+            self.register_buffer(name, buffer)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running mean to 0, the running variance to 1 and the count to 0 again."""
+        if self.track_running_stats:
+            for buffer, value in (
+                (self.running_mean, 0),
+                (self.running_var, 1),
+                (self.num_batches_tracked, 0),
+            ):
+                if buffer is not None:
+                    buffer.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Reset the running statistics, and set the weight to 1 and the bias to 0 again."""
+        self.reset_running_stats()
+        if self.affine:
+            if self.weight is not None:
+                init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        version = local_metadata.get("version")
+        key = f"{prefix}num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            # Version 1 did not count.
+            state_dict[key] = (
+                tensor(0, dtype=dtypes.int64)
+                if self.num_batches_tracked is None
+                else self.num_batches_tracked
+            )
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input; in training, the running statistics move."""
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            with no_grad():
+                self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean of all batches
+                momentum = 1.0 / float(self.num_batches_tracked)
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        tracks = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if tracks else None,
+            self.running_var if tracks else None,
+            self.weight,
+            self.bias,
+            by_batch,
+            momentum,
+            self.eps,
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, for each of the features or channels.
+
+    In training, mean and variance are those of the batch, and running ones move towards them; in evaluation the running
+    ones are used.
+
+    Args:
+        num_features: the number of features or channels.
+        eps: keeps the divisor from 0.
+        momentum: by which part the running statistics move; None for the mean of all batches.
+        affine: whether there is a weight (and a bias).
+        track_running_stats: whether there are running statistics; otherwise those of the batch are used always.
+        device, dtype: of the parameters.
+        bias: whether there is a bias.
+
+    Attributes:
+        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
+        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
+        num_batches_tracked: how many batches these have seen.
+
+    Shape:
+        `(N, C)` or `(N, C, L)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> norm = torch.nn.BatchNorm1d(1)
+        >>> norm(torch.tensor([[1.0], [3.0]])).detach()
+        tensor([[-1.0000],
+                [ 1.0000]])
+        >>> norm.running_mean
+        tensor([0.2000])
+
+    Source:
+        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
+        Shift", 2015.
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """`BatchNorm1d` for images.
+
+    Shape:
+        `(N, C, H, W)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
+        torch.Size([2, 3, 4, 4])
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """`BatchNorm1d` for volumes.
+
+    Shape:
+        `(N, C, D, H, W)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
+        torch.Size([2, 3, 4, 4, 2])
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """`BatchNorm1d` for any number of dimensions, over several processes; here there is one, and the batch is its own.
+
+    Args:
+        num_features: the number of channels.
+        eps: as in `BatchNorm1d`, and so are the others but one.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        process_group: kept, and not used.
+        device, dtype: see there.
+        bias: see there.
+
+    Shape:
+        `(N, C, *)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.SyncBatchNorm(3)(torch.randn(2, 3, 4)).shape
+        torch.Size([2, 3, 4])
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _check_non_zero_input_channels(self, input: Tensor) -> None:
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input; in training, the running statistics move."""
+        self._check_input_dim(input)
+        self._check_non_zero_input_channels(input)
+        return super().forward(input)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Return `module` with all `BatchNorm*d` layers in it made `SyncBatchNorm`; parameters are shared.
+
+        Args:
+            module: a model, changed in place, or a layer.
+            process_group: what the new layers keep.
+
+        Example:
+            >>> from tinytorch import nn
+            >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))
+            Sequential(
+              (0): Linear(in_features=2, out_features=3, bias=True)
+              (1): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+            )
+        """
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = SyncBatchNorm(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            if module.affine:
+                with no_grad():
+                    converted.weight = module.weight
+                    converted.bias = module.bias
+            converted.running_mean = module.running_mean
+            converted.running_var = module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted

@@ -1,0 +1,176 @@
+"""Layers that normalise each channel of each sample by its own statistics."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules.batchnorm import _NormBase
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _InstanceNorm(_NormBase):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def _get_no_batch_dim(self) -> int:
+        raise NotImplementedError
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        if local_metadata.get("version") is None and not self.track_running_stats:
+            # Running statistics were the default once.
+            names = ("running_mean", "running_var")
+            found = [prefix + name for name in names if prefix + name in state_dict]
+            if found:
+                listed = " and ".join(f'"{key}"' for key in found)
+                error_msgs.append(
+                    f"Unexpected running stats buffer(s) {listed} for {type(self).__name__} with "
+                    "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this may be "
+                    "expected because the class does not track running stats by default since 0.4.0. Please remove "
+                    "these keys from state_dict. If the running stats are actually needed, instead set "
+                    "track_running_stats=True to enable them."
+                )
+                for key in found:
+                    state_dict.pop(key)
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input; in training, the running statistics move, if there are any."""
+        self._check_input_dim(input)
+        dim = input.dim() - self._get_no_batch_dim()
+        if input.size(dim) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features "
+                    f"({self.num_features}), but got: {input.size(dim)}."
+                )
+            warnings.warn(
+                f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
+                "in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
+        if dim == 0:  # one sample without a batch dimension
+            return self._normalised(input.unsqueeze(0)).squeeze(0)
+        return self._normalised(input)
+
+    def _normalised(self, input: Tensor) -> Tensor:
+        return F.instance_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, for each channel of each sample.
+
+    Args:
+        num_features: the number of channels.
+        eps: keeps the divisor from 0.
+        momentum: by which part running statistics move.
+        affine: whether there is a weight (and a bias).
+        track_running_stats: whether there are running statistics, which are used in evaluation.
+        device, dtype: of the parameters.
+        bias: whether there is a bias, if there is a weight.
+
+    Attributes:
+        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
+        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
+
+    Shape:
+        `(N, C, L)` or `(C, L)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [ 0.0000,  0.0000]]])
+
+    Source:
+        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 2
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` for images.
+
+    Shape:
+        `(N, C, H, W)` or `(C, H, W)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.InstanceNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
+        torch.Size([2, 3, 4, 4])
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 3
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` for volumes.
+
+    Shape:
+        `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
+        torch.Size([2, 3, 4, 4, 2])
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 4
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (4, 5):
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")

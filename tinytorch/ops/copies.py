@@ -1,0 +1,656 @@
+"""What views give, as copies; tensors with a view of them replaced; views taken in place (floor 3).
+
+All of it is derived from the views of `shape.py`: a copy keeps the node of the view that it is a copy of, and what is
+replaced are the elements at the place of a view in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.inplace import copy_slices, restrided, strided
+from tinytorch.autograd.mode import local, no_grad
+from tinytorch.autograd.op import op, view_op
+from tinytorch.autograd.view import check_write, count_write, needs_grad
+from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops import nn
+from tinytorch.ops import shape as views
+from tinytorch.ops.shape import check_tensor, renamed
+
+__all__ = [
+    "alias_copy", "as_strided_", "as_strided_copy", "as_strided_scatter", "channel_shuffle", "constant_pad_nd",
+    "detach_copy", "diagonal_copy", "diagonal_scatter", "expand_copy", "narrow_copy", "native_channel_shuffle",
+    "permute_copy", "pixel_shuffle", "pixel_unshuffle", "select_copy", "select_scatter", "slice_copy", "slice_inverse",
+    "slice_scatter", "split_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy",
+    "unfold_copy", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze_copy", "view_copy",
+]  # fmt: skip
+
+
+# Copies of views ----------------------------------------------------------------------------------
+
+
+_COPY_CLASSES: dict[type, type] = {}
+
+
+def _copy_class(view_class: type) -> type:
+    """Return the class of nodes that PyTorch names as the view's, with "_copy"."""
+    if view_class not in _COPY_CLASSES:
+        name = f"{view_class.__name__}_copy"
+        _COPY_CLASSES[view_class] = type(name, (view_class,), {"__slots__": ()})
+    return _COPY_CLASSES[view_class]
+
+
+def _copied(made: Tensor) -> Tensor:
+    """Return a contiguous copy of what a view op has made, recorded as that op's own result."""
+    if local.state.modes is not None:
+        return views.clone(made, memory_format="torch.contiguous_format")
+    copied: Tensor = wrap(made._array.copy("C"))
+    edge = made._edge
+    if edge is not None:
+        node = edge[0]
+        if not type(node).__name__.endswith("_copy"):
+            node.__class__ = _copy_class(type(node))
+        copied._edge, copied._requires_grad = edge, True
+    return copied
+
+
+def _copying(view: Callable[..., Any]) -> Any:
+    """Make a function that returns copies of one that returns views."""
+
+    @functools.wraps(view)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = view(*args, **kwargs)
+        return tuple([_copied(each) for each in made]) if type(made) is tuple else _copied(made)
+
+    return call
+
+
+@_copying
+def alias_copy(input: Tensor) -> Tensor:
+    """Return a contiguous copy of the tensor."""
+    check_tensor(input, "alias_copy")
+    return views.aliased(input, ())
+
+
+@_copying
+def as_strided_copy(
+    input: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """Return a copy of what `as_strided` views."""
+    return views.as_strided(input, size, stride, storage_offset)
+
+
+def detach_copy(input: Tensor) -> Tensor:
+    """Return a copy of the tensor that does not require grad."""
+    check_tensor(input, "detach_copy")
+    return _copied(input.detach())
+
+
+@_copying
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a copy of what `diagonal` views."""
+    return views.diagonal(input, offset, dim1, dim2)
+
+
+@_copying
+def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
+    """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times."""
+    return views.expand(input, size)
+
+
+@_copying
+def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Return a copy of what `narrow` views."""
+    return views.narrow(input, dim, start, length)
+
+
+@_copying
+def permute_copy(input: Tensor, dims: Any) -> Tensor:
+    """Return a copy of what `permute` views, contiguous in the new order."""
+    return views.permute(input, dims)
+
+
+@_copying
+def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
+    """Return a copy of what `select` views."""
+    return views.select(input, dim, index)
+
+
+@_copying
+def slice_copy(
+    input: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
+        tensor([1, 3])
+    """
+    return _sliced(input, dim, start, end, step)
+
+
+@_copying
+def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
+    """Return copies of what `split` views."""
+    return views.split(input, split_size, dim)
+
+
+@_copying
+def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
+    """Return copies of what `split_with_sizes` views."""
+    return views.split_with_sizes(input, split_sizes, dim)
+
+
+@_copying
+def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+    """Return a copy of what `squeeze` views."""
+    return views.squeeze(input, dim)
+
+
+@_copying
+def t_copy(input: Tensor) -> Tensor:
+    """Return a copy of what `t` views."""
+    return views.t(input)
+
+
+@_copying
+def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Return a copy of what `transpose` views, contiguous in the new order."""
+    return views.transpose(input, dim0, dim1)
+
+
+@_copying
+def unbind_copy(input: Tensor, dim: int = 0) -> Any:
+    """Return copies of what `unbind` views."""
+    return views.unbind(input, dim)
+
+
+@_copying
+def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a copy of what `Tensor.unfold` views."""
+    return views.unfold(input, dimension, size, step)
+
+
+@_copying
+def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
+    """Return a copy of what `unsqueeze` views."""
+    return views.unsqueeze(input, dim)
+
+
+@_copying
+def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
+    """Return a copy of what `Tensor.view` views: of a shape, or as another dtype."""
+    check_tensor(input, "view_copy")
+    return views.view(input, *(() if size is None else (size,)), dtype=dtype)
+
+
+def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
+    """Return a slice of a dimension as a view."""
+    check_tensor(input, "slice")
+    array = input._array
+    if not array.ndim:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    axis = axis_of(dim, array.ndim, "slice")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    made: Tensor = views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
+    return made
+
+
+# A view replaced ----------------------------------------------------------------------------------
+
+
+def _replacing(name: str) -> Any:
+    """Return the op that replaces the elements at a place in memory, under PyTorch's name."""
+
+    @op(
+        name=name,
+        x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
+        y=lambda g, whole, part: restrided(g, whole, part),
+    )
+    def replace(x: Any, y: Any, whole: kernels.Place, part: kernels.Place) -> Any:
+        return kernels.replaced(x, y, whole, part)
+
+    return replace
+
+
+_select_scatter = _replacing("SelectScatter")
+_slice_scatter = _replacing("SliceScatter")
+_diagonal_scatter = _replacing("DiagonalScatter")
+_as_strided_scatter = _replacing("AsStridedScatter")
+
+
+def _replaced(
+    name: str, replace: Any, input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Return a copy of `input` in which `src` stands where `view(input)` lies."""
+    check_tensor(input, name)
+    check_tensor(src, name, "src", 2)
+    input = views.contiguous(input)
+    array = input._array
+    with no_grad():
+        seen = view(wrap(array))._array
+    if src._array.shape != seen.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. "
+            f"src size = {list(src._array.shape)}, slice size = {list(seen.shape)}"
+        )
+    places = kernels.place(array, array), kernels.place(seen, array)
+    made: Tensor = replace(input, views.converted(src, input.dtype), *places)
+    return made
+
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
+
+    Raises:
+        RuntimeError: `src` has not the shape that `select` would give.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
+    return _replaced(
+        "select_scatter", _select_scatter, input, src, lambda x: views.select(x, dim, index)
+    )
+
+
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Return a copy of `input` with `src` from `start` to `end` of a dimension, at each `step`-th place.
+
+    Raises:
+        RuntimeError: `src` has not the shape of that slice.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
+        tensor([0., 1., 1., 0.])
+    """
+    return _replaced(
+        "slice_scatter", _slice_scatter, input, src, lambda x: _sliced(x, dim, start, end, step)
+    )
+
+
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Return a copy of `input` with `src` on the diagonal; see `diagonal`.
+
+    Raises:
+        RuntimeError: `src` has not the shape of the diagonal.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    return _replaced(
+        "diagonal_scatter",
+        _diagonal_scatter,
+        input,
+        src,
+        lambda x: views.diagonal(x, offset, dim1, dim2),
+    )
+
+
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """Return a copy of `input` with `src` where `as_strided` would look in it.
+
+    Raises:
+        RuntimeError: `src` has not the shape `size`; `input` requires grad and is not contiguous.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    check_tensor(input, "as_strided_scatter")
+    if not input._array.flags.c_contiguous:
+        if input.requires_grad:
+            raise RuntimeError(
+                "as_strided_scatter is currently only supported for contiguous inputs"
+            )
+        made = views.clone(input)  # whose memory is in the same order
+        views.as_strided(made, size, stride, storage_offset).copy_(src)
+        return made
+    if input._view is not None:
+        input = views.clone(input)
+    return _replaced(
+        "as_strided_scatter",
+        _as_strided_scatter,
+        input,
+        src,
+        lambda x: views.as_strided(x, size, stride, storage_offset),
+    )
+
+
+def slice_inverse(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Return the memory of `input`, a slice of a tensor like `src`, viewed as that tensor.
+
+    Raises:
+        RuntimeError: the memory of `input` is smaller.
+    """
+    check_tensor(input, "slice_inverse")
+    check_tensor(src, "slice_inverse", "src", 2)
+    return views.as_strided(input, src._array.shape, views.stride(src), views.storage_offset(src))
+
+
+# Pieces that are no views -------------------------------------------------------------------------
+
+
+def _pieces(name: str) -> Any:
+    @op(name=name, outputs=0, x=lambda g, sizes, dim: views._joined(g, sizes, dim))
+    def cut(x: Any, sizes: Any, dim: int) -> Any:
+        return kernels.pieces(x, sizes, dim)
+
+    return cut
+
+
+_unsafe_split = _pieces("UnsafeSplit")
+_unsafe_split_with_sizes = _pieces("UnsafeSplitWithSizes")
+
+
+def _unsafe(cut: Any, pieces: tuple[Tensor, ...], input: Tensor, dim: int) -> tuple[Tensor, ...]:
+    """Return views as tensors that autograd takes for tensors of their own."""
+    axis = axis_of(dim, input._array.ndim, "split")
+    made: tuple[Tensor, ...] = cut(input, [each._array.shape[axis] for each in pieces], axis)
+    return made
+
+
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return what `split` does, but as tensors that may be written to: writes are not seen by the others.
+
+    It is safe where `input` is not used any more.
+    """
+    return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
+
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return what `split_with_sizes` does, as `unsafe_split` does."""
+    pieces = views.split_with_sizes(input.detach(), split_sizes, dim)
+    return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return what `chunk` does, as `unsafe_split` does."""
+    return _unsafe(_unsafe_split, views.chunk(input.detach(), chunks, dim), input, dim)
+
+
+# Borders and shuffles -----------------------------------------------------------------------------
+
+
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """Return the tensor with a border of `value`; see `nn.functional.pad`.
+
+    Args:
+        input: the tensor.
+        pad: the widths before and after, in pairs from the last dimension on; negative ones cut off.
+        value: what the border holds.
+
+    Raises:
+        RuntimeError: the widths are no pairs, or too many; more would be cut off than there is.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
+        tensor([0., 1., 1., 0., 0.])
+    """
+    check_tensor(input, "constant_pad_nd")
+    widths = views._ints("constant_pad_nd", "pad", (tuple(pad),))
+    ndim = input._array.ndim
+    if len(widths) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(widths)}")
+    if len(widths) > 2 * ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(widths)} while the input has {ndim} dimensions."
+        )
+    made: Tensor = nn.constant_pad(input, widths, value)
+    return made
+
+
+@op(name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
+def _pixel_shuffle(x: Any, factor: int) -> Any:
+    *batch, c, h, w = x.shape
+    n = len(batch)
+    split = x.reshape((*batch, c // factor**2, factor, factor, h, w))
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor))
+
+
+@op(name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
+def _pixel_unshuffle(x: Any, factor: int) -> Any:
+    *batch, c, h, w = x.shape
+    n = len(batch)
+    split = x.reshape((*batch, c, h // factor, factor, w // factor, factor))
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor))
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
+
+    Raises:
+        RuntimeError: there are less than three dimensions, or the channels cannot be divided up.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pixel_shuffle(torch.arange(4).view(4, 1, 1), 2)
+        tensor([[[0, 1],
+                 [2, 3]]])
+    """
+    _check_pixels("pixel_shuffle", input, "upscale_factor", upscale_factor)
+    channels = input._array.shape[-3]
+    if channels % upscale_factor**2:
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {upscale_factor**2}"
+        )
+    made: Tensor = _pixel_shuffle(input, upscale_factor)
+    return made
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
+
+    Raises:
+        RuntimeError: there are less than three dimensions, or the pixels cannot be divided up.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pixel_unshuffle(torch.arange(4).view(1, 2, 2), 2).flatten()
+        tensor([0, 1, 2, 3])
+    """
+    _check_pixels("pixel_unshuffle", input, "downscale_factor", downscale_factor)
+    for what, dim in (("height", -2), ("width", -1)):
+        length = input._array.shape[dim]
+        if length % downscale_factor:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({dim})={length} "
+                f"is not divisible by {downscale_factor}"
+            )
+    made: Tensor = _pixel_unshuffle(input, downscale_factor)
+    return made
+
+
+def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
+    check_tensor(input, name)
+    ndim = input._array.ndim
+    if ndim < 3:
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {ndim} dimension(s)"
+        )
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
+
+
+@op(
+    name="ChannelShuffle",
+    x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
+)
+def _channel_shuffle(x: Any, groups: int) -> Any:
+    batch, channels, *rest = x.shape
+    split = x.reshape((batch, groups, channels // groups, *rest))
+    return split.swapaxes(1, 2).reshape(x.shape)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
+
+    Raises:
+        RuntimeError: the channels cannot be divided into so many groups.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()
+        tensor([0, 2, 1, 3])
+    """
+    check_tensor(input, "channel_shuffle")
+    shape = input._array.shape
+    if len(shape) < 3:
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    if shape[1] % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
+        )
+    made: Tensor = _channel_shuffle(input, groups)
+    return made
+
+
+native_channel_shuffle = channel_shuffle
+
+
+# Views taken in place -----------------------------------------------------------------------------
+
+
+def _again(caller: Any, number: int) -> Any:
+    """Return a view op once more, its nodes named as those of PyTorch's form in place."""
+    made = caller.op
+    stem = made.node_class.__name__.partition("Backward")[0]
+    again = view_op(stem, made.formulas["x"])(made.kernel)
+    return renamed(again, f"{stem}Backward{number}")
+
+
+def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
+    """Return the function that makes a tensor a view of what it was, without moving elements."""
+
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        check_tensor(self, name, "self")
+        recorded = local.state.grad and needs_grad(self)
+        check_write(self, recorded, overlap=True)
+        self._current()
+        before = self._view
+        made = view(self, *args, **kwargs)
+        self._array = made._array
+        count_write(self)
+        if before is not None:
+            before.array = made._array
+        if recorded:
+            self._edge, self._requires_grad = made._edge, True
+            if before is not None and self._cell is not None:
+                before.seen = self._cell[0]
+        return self
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Make this tensor what `{name[:-1]}` of it is: it looks at its memory that way from now on."
+    return call
+
+
+_t_again, _transpose_again = _again(views._t, 1), _again(views._transpose, 1)
+_unsqueeze_again = _again(views._unsqueeze, 1)
+_squeeze_again, _squeeze_dim_again = _again(views._squeeze, 3), _again(views._squeeze_dim, 4)
+_squeeze_dims_again = _again(views._squeeze_dims, 5)
+_strided_again = _again(strided, 1)
+
+
+def _t_of(x: Tensor) -> Tensor:
+    if x._array.ndim > 2:
+        raise RuntimeError(
+            f"t_() expects a tensor with <= 2 dimensions, but self is {x._array.ndim}D"
+        )
+    made: Tensor = _t_again(x)
+    return made
+
+
+def _transpose_of(x: Tensor, dim0: int, dim1: int) -> Tensor:
+    made: Tensor = _transpose_again(x, dim0, dim1)
+    return made
+
+
+def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
+    return _transpose_of(x, axis0, axis1)
+
+
+def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
+    made: Tensor = (
+        _squeeze_again(x)
+        if dim is None
+        else _squeeze_dims_again(x, tuple(dim))
+        if isinstance(dim, (tuple, list))
+        else _squeeze_dim_again(x, dim)
+    )
+    return made
+
+
+def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
+    made: Tensor = _unsqueeze_again(x, dim)
+    return made
+
+
+def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    array = x._array
+    size = views._ints("as_strided_", "size", (size,))
+    stride = views._ints("as_strided_", "stride", (stride,))
+    offset = kernels.storage_offset(array) if storage_offset is None else storage_offset
+    place = kernels.checked_place(array, size, stride, offset)
+    made: Tensor = _strided_again(x, place, kernels.place(array, array))
+    return made
+
+
+as_strided_ = _view_in_place("as_strided_", _strided_of)
+
+#: The methods that change how a tensor looks at its memory.
+METHODS = {
+    "as_strided_": as_strided_,
+    "squeeze_": _view_in_place("squeeze_", _squeeze_of),
+    "swapaxes_": _view_in_place("swapaxes_", _swapped_axes),
+    "swapdims_": _view_in_place("swapdims_", _transpose_of),
+    "t_": _view_in_place("t_", _t_of),
+    "transpose_": _view_in_place("transpose_", _transpose_of),
+    "unsqueeze_": _view_in_place("unsqueeze_", _unsqueeze_of),
+}

@@ -1,0 +1,967 @@
+"""Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples (floor 3).
+
+Nearly all of it is made of the ops of `tinytorch.ops.decompose` and others; `torch.linalg` is there.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tinytorch import return_types
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.op import op
+from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops import decompose, reduce
+from tinytorch.ops.create import eye
+from tinytorch.ops.decompose import check_floating, check_matrix
+from tinytorch.ops.index import index_select, where
+from tinytorch.ops.linalg import matmul, mm
+from tinytorch.ops.pointwise import clamp, sqrt
+from tinytorch.ops.random import randn
+from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.shape import cat, flip
+
+__all__ = [
+    "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "corrcoef", "cov", "cross", "cumulative_trapezoid",
+    "dist", "frobenius_norm", "geqrf", "inverse", "kron", "lobpcg", "lu", "lu_solve", "lu_unpack", "norm",
+    "nuclear_norm", "orgqr", "ormqr", "pca_lowrank", "pdist", "pinverse", "qr", "renorm", "slogdet", "svd",
+    "svd_lowrank", "trapezoid", "trapz", "triangular_solve", "vander",
+]  # fmt: skip
+
+
+def _deprecated(name: str, instead: str) -> None:
+    """Warn of an old name."""
+    warnings.warn(
+        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+# Old names of torch.linalg ------------------------------------------------------------------------
+
+
+def inverse(input: Tensor) -> Tensor:
+    """Return the inverse; see `linalg.inv`."""
+    return decompose.inv(input)
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`."""
+    return decompose.pinv(input, rcond)
+
+
+def slogdet(input: Tensor) -> Any:
+    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+    return return_types.slogdet(decompose.slogdet(input))
+
+
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """Return the Cholesky factor; see `linalg.cholesky`."""
+    _deprecated("cholesky", "torch.linalg.cholesky")
+    check_matrix("cholesky", input, "input")
+    return decompose.cholesky_factor("cholesky", input, upper)
+
+
+@op(x=None)
+def _blank(x: Any, shape: tuple[int, ...]) -> Any:
+    return np.zeros_like(x, shape=shape)
+
+
+def _lower(input: Tensor, upper: bool) -> Tensor:
+    return input.mT if upper else input
+
+
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """Return the solution of `A X = B` by the Cholesky factor of A.
+
+    Args:
+        input: B, `(..., n, k)`.
+        L: the factor.
+        upper: it is the upper one.
+
+    Raises:
+        RuntimeError: shapes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cholesky_solve(torch.tensor([[4.0], [9.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+        tensor([[1.],
+                [1.]])
+    """
+    for each, name in ((input, "b"), (L, "u")):
+        if each.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {each.ndim} dimensions instead"
+            )
+    if L.shape[-1] != L.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
+        )
+    if input.shape[-2] != L.shape[-1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each "
+            f"b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
+    if input.dtype != L.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {input.dtype.tensor_name} and A of type "
+            f"{L.dtype.tensor_name} instead."
+        )
+    factor = _lower(L, upper)
+    half = decompose.solve_triangular(factor, input, upper=False)
+    return decompose.solve_triangular(factor.mT, half, upper=True)
+
+
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """Return the inverse of a matrix by its Cholesky factor.
+
+    Args:
+        input: the factor, `(..., n, n)`.
+        upper: it is the upper one.
+
+    Raises:
+        RuntimeError: the matrices are not square.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
+        tensor([[0.2500]])
+    """
+    check_matrix("cholesky_inverse", input, "input")
+    factor = _lower(input, upper)
+    identity = _blank(input, tuple(input.shape)) + eye(input.shape[-1], dtype=input.dtype)
+    half = decompose.solve_triangular(factor, identity, upper=False)
+    return half.mT @ half
+
+
+def qr(input: Tensor, some: bool = True) -> Any:
+    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete"."""
+    _deprecated("qr", "torch.linalg.qr")
+    return return_types.qr(decompose.qr(input, "reduced" if some else "complete"))
+
+
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
+    """Return the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
+
+    Args:
+        input: `(..., m, n)`.
+        some: U and V have only as many columns as there are singular values.
+        compute_uv: compute U and V; else they are zeros.
+
+    Returns:
+        A named tuple `(U, S, V)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
+        tensor([3., 2.])
+    """
+    if not compute_uv:
+        values = decompose.svdvals(input)
+        batch, (m, n) = input.shape[:-2], input.shape[-2:]
+        u, v = (_blank(input, (*batch, k, k)) for k in (m, n))
+        return return_types.svd((u, values, v))
+    u, values, vh = decompose.svd(input, not some)
+    return return_types.svd((u, values, vh.mT))
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`."""
+    if out is not None:
+        raise NotImplementedError("lu(out=...) is left out: assign the result instead")
+    _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
+    found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
+
+
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed."""
+    _deprecated("lu_solve", "torch.linalg.lu_solve")
+    return decompose.lu_solve(LU_data, LU_pivots, input)
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Any:
+    """Return the P, L and U of what `linalg.lu_factor` returned; what is not wanted is empty.
+
+    Raises:
+        RuntimeError: the pivots are not of int32.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))).P
+        tensor([[0., 1.],
+                [1., 0.]])
+    """
+    if unpack_pivots and LU_pivots.dtype.name != "int32":
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
+            "function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    permutation, lower, upper = decompose.unpacked_lu(LU_data, LU_pivots)
+    nothing = permutation.reshape(-1)[:0]
+    return return_types.lu_unpack(
+        (
+            permutation if unpack_pivots else nothing,
+            lower if unpack_data else lower.reshape(-1)[:0],
+            upper if unpack_data else upper.reshape(-1)[:0],
+        )
+    )
+
+
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Any:
+    """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
+
+    Args:
+        input: B.
+        A: the coefficients.
+        upper: which triangle of A counts.
+        transpose: solve with `A^T`.
+        unitriangular: take the diagonal of A as ones.
+    """
+    _deprecated("triangular_solve", "torch.linalg.solve_triangular")
+    matrix = A.mT if transpose else A
+    solution = decompose.solve_triangular(
+        matrix, input, upper=upper is not transpose, unitriangular=unitriangular
+    )
+    return return_types.triangular_solve((solution, A.clone()))
+
+
+def _geqrf_has_no_gradient(g: Any) -> Any:
+    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
+
+
+@op(name="NotImplemented", outputs=2, x=_geqrf_has_no_gradient)
+def _geqrf(x: Any) -> Any:
+    reflections, tau = kernels.plain(x, np.linalg.qr(x, "raw"))
+    return reflections.swapaxes(-1, -2), tau
+
+
+def geqrf(input: Tensor) -> Any:
+    """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
+
+    Returns:
+        A named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
+
+    Raises:
+        RuntimeError: the input is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.geqrf(torch.tensor([[3.0], [4.0]])).a
+        tensor([[-5.0000],
+                [ 0.5000]])
+    """
+    if not isinstance(input, Tensor) or input.ndim >= 2:
+        check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
+    else:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    return return_types.geqrf(_geqrf(input))
+
+
+def orgqr(input: Tensor, tau: Tensor) -> Tensor:
+    """Return the first columns of a product of Householder reflections; see `linalg.householder_product`."""
+    return decompose.householder_product(input, tau)
+
+
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Return the product of a matrix with the orthogonal Q that Householder reflections make.
+
+    Args:
+        input: the reflections' vectors, `(..., m, k)`; see `geqrf`.
+        tau: their factors.
+        other: the matrix.
+        left: `Q C`; else `C Q`.
+        transpose: `Q^T` in place of Q.
+
+    Raises:
+        RuntimeError: shapes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
+        >>> torch.ormqr(a, tau, torch.tensor([[3.0], [4.0]]), transpose=True).abs().round(decimals=4)
+        tensor([[5.],
+                [0.]])
+    """
+    for each, name in ((input, "input"), (other, "other")):
+        if each.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    check_floating("torch.ormqr", input)
+    v, factor = decompose.reflections(input, tau)
+    if transpose:
+        factor = factor.mT
+    if left:
+        return other - v @ (factor @ (v.mT @ other))
+    return other - ((other @ v) @ factor) @ v.mT
+
+
+# Norms --------------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
+
+    Args:
+        input: the tensor, of floating point.
+        p: any number, inf, -inf; "fro", the same as 2; "nuc", the sum of the singular values of a matrix.
+        dim: a dimension, or several in a tuple; None for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        out: left out.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: the elements are integers; `p` is another word; "nuc" is asked for of other than two dimensions.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+        >>> torch.norm(x), torch.norm(x, p=1, dim=1), torch.norm(x, "nuc")
+        (tensor(5.), tensor([3., 4.]), tensor(7.))
+    """
+    if p == "nuc" or (p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2):
+        dims = tuple(builtins.range(input.ndim)) if dim is None else dim
+        return decompose.matrix_norm(input, p, dims, keepdim, dtype=dtype)
+    return reduce.norm(input, p, dim, keepdim, out, dtype)
+
+
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`."""
+    _deprecated("frobenius_norm", "torch.linalg.vector_norm")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{input.dtype.tensor_name} instead."
+        )
+    return vector_norm(input, 2, dim if dim != () else None, keepdim)
+
+
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`."""
+    _deprecated("nuclear_norm", "torch.linalg.matrix_norm")
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    return decompose.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Return the p-norm of `input - other`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
+        tensor(5.)
+    """
+    difference = input - other
+    if not difference.dtype.is_floating_point:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{difference.dtype.tensor_name} instead."
+        )
+    return vector_norm(difference, p)
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
+
+    Args:
+        input: the tensor, of two or more dimensions.
+        p: the norm.
+        dim: the dimension along which the slices are.
+        maxnorm: the largest norm.
+
+    Raises:
+        RuntimeError: `p` is not positive, `maxnorm` negative; the tensor has less than two dimensions.
+        IndexError: `dim` is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
+    """
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    axis = axis_of(dim, input.ndim, "renorm")
+    others = tuple(k for k in builtins.range(input.ndim) if k != axis)
+    # (sums of 16-bit floats are taken, and scaled, as float32)
+    wide = input.float() if input.dtype.itemsize < 4 and input.dtype.is_floating_point else input
+    norms = vector_norm(wide, p, others, True)
+    factors = where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return (input * factors.to(input.dtype)).contiguous()
+
+
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale slices down in place; see `renorm`."""
+    return self.copy_(renorm(self.clone(), p, dim, maxnorm))
+
+
+# Distances ----------------------------------------------------------------------------------------
+
+
+def _weights(g: Tensor, out: Tensor) -> Tensor:
+    return (g / out).masked_fill(out == 0, 0)
+
+
+def _euclidean_x(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    w = _weights(g, out)
+    return w.sum(-1, keepdim=True) * x - w @ y
+
+
+def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    w = _weights(g, out)
+    return w.sum(-2).unsqueeze(-1) * y - w.mT @ x
+
+
+@op(name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
+def _euclidean(x: Any, y: Any) -> Any:
+    """Return the distances by one product of matrices, `|x|^2 - 2 x y + |y|^2`."""
+    found = np.matmul(x, y.swapaxes(-1, -2))
+    found *= -2
+    found += np.square(x).sum(-1)[..., :, None]
+    found += np.square(y).sum(-1)[..., None, :]
+    return np.sqrt(np.maximum(found, 0))
+
+
+_EUCLIDEAN = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
+)  # fmt: skip
+
+
+def _lengths(difference: Tensor, p: float) -> Tensor:
+    """Return the p-norms of rows; the gradient of a count (p = 0) is 0, not None as that of `norm`."""
+    if not difference.numel():
+        return difference.sum(-1)
+    found = vector_norm(difference, p, -1)
+    if p == 0 and difference.requires_grad:
+        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
+    return found
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Return the distances of each row of one matrix from each of another.
+
+    Args:
+        x1: `(..., P, m)`.
+        x2: `(..., R, m)`; leading dimensions broadcast.
+        p: the norm, 0 or more.
+        compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
+            exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
+
+    Returns:
+        A tensor `(..., P, R)`.
+
+    Raises:
+        RuntimeError: the tensors are not of floating point, or have different numbers of columns.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([[0.],
+                [5.]])
+    """
+    mode = _EUCLIDEAN[0] if compute_mode is None else compute_mode
+    if mode not in _EUCLIDEAN:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for each, name in ((x1, "X1"), (x2, "X2")):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"cdist(): argument '{name.lower()}' must be Tensor, not {type(each).__name__}"
+            )
+        if not each.dtype.is_floating_point:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {each.dtype.tensor_name}"
+            )
+        if each.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {each.ndim}D")
+        if each.dtype.itemsize < 4:
+            raise NotImplementedError(f"\"cdist\" not implemented for '{each.dtype.tensor_name}'")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}"
+        )
+    many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
+    if p == 2 and many and mode != _EUCLIDEAN[2]:
+        return _euclidean(x1, x2)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return _lengths(difference, p)
+
+
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """Return the distances of all pairs of rows: those above the diagonal of `cdist(input, input)`, row by row.
+
+    Args:
+        input: `(n, m)`.
+        p: the norm, 0 or more.
+
+    Raises:
+        RuntimeError: the input is no matrix of floating point; `p` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+        tensor([5.0000, 1.0000, 4.2426])
+    """
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = (wrap(each) for each in np.triu_indices(input.shape[0], 1))
+    difference = index_select(input, 0, first) - index_select(input, 0, second)
+    return _lengths(difference, p)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Return the vector products along a dimension of length 3; without `dim`, the first such one.
+
+    Raises:
+        RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
+        tensor([0., 0., 1.])
+    """
+    if dim is None:
+        if 3 not in input.shape:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = tuple(input.shape).index(3)
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
+            "simply use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in "
+            "a future release.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return decompose.cross(input, other, dim=dim)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Return the Kronecker product: each element of `input` times the whole of `other`, in its place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
+        tensor([ 1., 10.,  2., 20.])
+    """
+    for position, each in enumerate((input, other)):
+        if not isinstance(each, Tensor):
+            name = ("input", "other")[position]
+            raise TypeError(
+                f"kron(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
+            )
+    count = max(input.ndim, other.ndim)
+    a = (1,) * (count - input.ndim) + tuple(input.shape)
+    b = (1,) * (count - other.ndim) + tuple(other.shape)
+    left = input.reshape([size for each in a for size in (each, 1)])
+    right = other.reshape([size for each in b for size in (1, each)])
+    return (left * right).reshape([m * n for m, n in zip(a, b, strict=True)])
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
+
+    Args:
+        x: a vector.
+        N: how many columns; as many as there are elements by default.
+        increasing: the order.
+
+    Raises:
+        RuntimeError: `x` is no vector; `N` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vander(torch.tensor([2.0, 3.0]), N=3)
+        tensor([[4., 2., 1.],
+                [9., 3., 1.]])
+    """
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    kind = x.dtype if x.dtype.is_floating_point else "int64"
+    ones = (x.unsqueeze(-1) * 0).detach() + 1
+    if isinstance(kind, str):
+        ones = ones.long()
+    ones = ones.masked_fill(ones != 1, 1)
+    if count < 2:
+        return ones[:, :count]
+    powers = x.unsqueeze(-1).expand((x.shape[0], count - 1)).cumprod(-1)
+    result = cat((ones, powers), -1)
+    return result if increasing else flip(result, (-1,))
+
+
+# Integrals ----------------------------------------------------------------------------------------
+
+
+def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
+    """Return the distances of the sample points, in a shape that multiplies samples along `axis`."""
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[axis]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        return (x[1:] - x[:-1]).reshape((-1, *[1] * (y.ndim - axis - 1)))
+    if x.ndim < y.ndim:
+        x = x.reshape((*[1] * (y.ndim - x.ndim), *x.shape))
+    axis = axis + x.ndim - y.ndim
+    return x.narrow(axis, 1, x.shape[axis] - 1) - x.narrow(axis, 0, x.shape[axis] - 1)
+
+
+def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
+    """Return twice the areas of the trapezoids."""
+    if not y.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = axis_of(dim, y.ndim, name)
+    count = max(y.shape[axis] - 1, 0)
+    heights = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
+    if x is not None:
+        return _spacing(name, y, x, axis) * heights, axis - y.ndim
+    return (heights if dx is None else heights * dx), axis - y.ndim
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """Return the integral of samples along a dimension by the trapezoidal rule.
+
+    Args:
+        y: the samples.
+        x: where they were taken: a vector, or a tensor that broadcasts with `y`.
+        dx: instead of `x`, their distance; 1 by default.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: the sizes of `x` and `y` differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
+        tensor(10.5000)
+    """
+    if x is not None and dx is not None:
+        raise TypeError("trapezoid() received an invalid combination of arguments: both x and dx")
+    areas, axis = _areas("trapezoid", y, x, dx, dim)
+    return areas.sum(axis) / 2
+
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """Return the integral by the trapezoidal rule; see `trapezoid`."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+) -> Tensor:
+    """Return the integrals up to each sample but the first; see `trapezoid`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))
+        tensor([ 3.0000, 10.5000])
+    """
+    if x is not None and dx is not None:
+        raise TypeError(
+            "cumulative_trapezoid() received an invalid combination of arguments: both x and dx"
+        )
+    areas, axis = _areas("cumulative_trapezoid", y, x, dx, dim)
+    return areas.cumsum(axis) / 2
+
+
+# Covariances --------------------------------------------------------------------------------------
+
+
+def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> None:
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"
+        )
+    if weights.dtype.is_floating_point is integral or weights.dtype.name == "bool":
+        raise RuntimeError(
+            f"cov(): expected {name} to have {'integral' if integral else 'floating point'} dtype but got {name} with "
+            f"{weights.dtype.tensor_name} dtype"
+        )
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {count}"
+        )
+    if (weights._array < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Return the covariances of variables.
+
+    Args:
+        input: `(variables, observations)`, or the observations of one variable.
+        correction: what is subtracted from the number of observations; 1 makes the estimate unbiased.
+        fweights: how often each observation was made, integers.
+        aweights: how much each observation counts.
+
+    Raises:
+        RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    if input.dtype.name == "bool":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape((1, -1)) if input.ndim < 2 else input
+    count = x.shape[1]
+    weights: Any = None
+    if fweights is not None:
+        _check_weights("fweights", fweights, count, True)
+        weights = fweights
+    if aweights is not None:
+        _check_weights("aweights", aweights, count, False)
+        weights = aweights if weights is None else weights * aweights
+    total: Any = count if weights is None else weights.sum()
+    if weights is not None and not total.item():
+        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+    mean = (x if weights is None else x * weights).sum(1) / total
+    if weights is not None and aweights is not None and correction:
+        degrees = total - correction * (weights * aweights).sum() / total
+    else:
+        degrees = total - correction
+    if degrees <= 0:
+        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        degrees = 0
+    centred = x - mean.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights.to(centred.dtype)
+    return (mm(centred, weighted.t()) / degrees).squeeze()
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
+
+    Args:
+        input: `(variables, observations)`, or the observations of one variable.
+
+    Raises:
+        RuntimeError: the input has more than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    found = cov(input)
+    if not found.ndim:
+        return found / found
+    deviations = sqrt(found.diagonal())
+    return clamp(found / deviations.unsqueeze(1) / deviations.unsqueeze(0), -1, 1)
+
+
+# Low rank -----------------------------------------------------------------------------------------
+
+
+def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
+    """Return orthonormal columns that nearly span the range of `A - M`.
+
+    Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 4.4.
+    """
+
+    def product(x: Tensor, transposed: bool = False) -> Tensor:
+        found = matmul(A.mT if transposed else A, x)
+        if M is None:
+            return found
+        return found - matmul(M.mT if transposed else M, x)
+
+    basis = decompose.qr(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
+    for _ in builtins.range(niter):
+        basis = decompose.qr(product(basis, True)).Q
+        basis = decompose.qr(product(basis)).Q
+    return basis
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return nearly the q largest singular values of a matrix and their vectors, by random projection.
+
+    Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 5.1.
+
+    Args:
+        A: `(..., m, n)`.
+        q: how many, or a few more than wanted.
+        niter: how many iterations of the power method.
+        M: what to subtract from A; broadcasts to its shape.
+
+    Returns:
+        `(U, S, V)`: `U diag(S) V^T` is near `A - M`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
+        tensor([3.])
+    """
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    m, n = A.shape[-2:]
+    if M is not None:
+        M = M.broadcast_to(A.shape)
+    if m < n:
+        A, M = A.mT, None if M is None else M.mT
+    basis = _range_of(A, q, niter, M)
+    small = matmul(basis.mT, A)
+    if M is not None:
+        small = small - matmul(basis.mT, M)
+    u, values, vh = decompose.svd(small, False)
+    u, v = matmul(basis, u), vh.mT
+    return (v, values, u) if m < n else (u, values, v)
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
+
+    Args:
+        A: `(..., m, n)`.
+        q: how many; the smallest of 6, m and n by default.
+        center: subtract the mean.
+        niter: how many iterations of the power method.
+
+    Returns:
+        `(U, S, V)`: the columns of V are the principal directions.
+
+    Raises:
+        ValueError: `q` or `niter` is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pca_lowrank(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), q=1)[1]
+        tensor([1.4142])
+    """
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+        )
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def lobpcg(
+    A: Tensor,
+    k: int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: int | None = None,
+    iK: Tensor | None = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: dict[str, int] | None = None,
+    ortho_fparams: dict[str, float] | None = None,
+    ortho_bparams: dict[str, bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the k largest (or smallest) eigenvalues of a symmetric A, or of `A x = B x e`, and their vectors.
+
+    They are computed directly, by `linalg.eigh`, not by iteration: the arguments that steer that have no effect.
+
+    Args:
+        A: `(..., m, m)`.
+        k: how many; 1 by default, or as many as X has columns.
+        B: symmetric positive-definite; the identity by default.
+        X: the first guess in PyTorch; only its number of columns counts.
+        largest: whether the largest; else the smallest.
+        n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: have no effect.
+
+    Returns:
+        The eigenvalues `(..., k)` and vectors `(..., m, k)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lobpcg(torch.tensor([[1.0, 0.0], [0.0, 3.0]]), k=1)[0]
+        tensor([3.])
+    """
+    check_matrix("lobpcg", A, "A")
+    if k is None:
+        k = 1 if X is None else X.shape[-1]
+    if B is None:
+        values, vectors = decompose.eigh((A + A.mT) / 2)
+    else:
+        factor = decompose.cholesky(B)
+        half = decompose.solve_triangular(factor, A, upper=False)
+        reduced = decompose.solve_triangular(factor, half.mT, upper=False)
+        values, vectors = decompose.eigh((reduced + reduced.mT) / 2)
+        vectors = decompose.solve_triangular(factor.mT, vectors, upper=True)
+    if largest is None or largest:
+        return flip(values[..., -k:], (-1,)), flip(vectors[..., -k:], (-1,))
+    return values[..., :k], vectors[..., :k]

@@ -1,0 +1,936 @@
+"""Special functions (the gamma and Bessel families, the normal distribution's, polynomials), and rarer pointwise ops.
+
+`torch.special` and the `torch` namespace share them (floor 3). Values are computed in float64 by `kernels/gamma.py`,
+`kernels/bessel.py`, `kernels/polynomials.py` and `kernels/special.py`, and rounded to the dtype asked for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tinytorch import dtypes, return_types
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.inplace import in_place
+from tinytorch.autograd.op import op, pointwise
+from tinytorch.kernels import bessel, gamma, polynomials
+from tinytorch.kernels import special as kernels
+from tinytorch.kernels.activation import widened
+from tinytorch.ops import pointwise as basic
+from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
+from tinytorch.ops.shape import check_tensor, renamed
+
+__all__ = [
+    "angle", "clamp_max_", "clamp_min_", "conj", "conj_physical", "conj_physical_", "digamma", "erfinv", "frexp",
+    "gcd", "gcd_", "heaviside", "i0", "i0_", "igamma", "igammac", "imag", "is_conj", "is_neg", "lcm", "lcm_",
+    "ldexp", "ldexp_", "lgamma", "logaddexp2", "logcumsumexp", "logit", "logit_", "mvlgamma", "nextafter",
+    "polygamma", "resolve_conj", "resolve_neg",
+]  # fmt: skip
+
+
+def _no_derivative(what: str) -> NoReturn:
+    raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+
+def _refusing(
+    name: str,
+    kernel: Callable[..., Any],
+    integers: bool = False,
+    floats: bool = False,
+    half: bool = False,
+) -> Callable[..., Any]:
+    """Return the kernel, which raises PyTorch's error for dtypes that PyTorch has no kernel for."""
+
+    @functools.wraps(kernel)
+    def call(*operands: Any) -> Any:
+        for each in operands:
+            kind = getattr(each, "dtype", None)
+            if kind is None:
+                continue
+            if (
+                (half and kind.itemsize == 2 and kind.kind in "fV")
+                or (integers and kind.kind in "iub")
+                or (floats and kind.kind in "fVb")
+            ):
+                raise NotImplementedError(
+                    f"\"{name}_cpu\" not implemented for '{dtypes.from_numpy_dtype(kind).tensor_name}'"
+                )
+        return kernel(*operands)
+
+    return call
+
+
+def _wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel, which computes 16-bit floats in float32."""
+
+    def call(*operands: Any) -> Any:
+        first = next(each for each in operands if hasattr(each, "dtype"))
+        if first.dtype.itemsize != 2 or first.dtype.kind in "iu":
+            return kernel(*operands)
+        out = kernel(*[widened(each) if hasattr(each, "dtype") else each for each in operands])
+        return out.astype(first.dtype)
+
+    return call
+
+
+def _of_tensors(caller: Any, second: str = "other") -> Any:
+    """Return an op of two tensors, which refuses numbers, as a function with PyTorch's argument names."""
+
+    def call(input: Tensor, other: Tensor) -> Any:
+        check_tensor(input, caller.__name__)
+        check_tensor(other, caller.__name__, second, 2)
+        return caller(input, other)
+
+    def renaming(*args: Any, **kwargs: Any) -> Any:
+        kwargs["other"] = kwargs.pop(second)
+        return call(*args, **kwargs)
+
+    def either(*args: Any, **kwargs: Any) -> Any:
+        return renaming(*args, **kwargs) if second in kwargs else call(*args, **kwargs)
+
+    public: Any = call if second == "other" else either
+    public.__name__ = public.__qualname__ = caller.__name__
+    public.__doc__ = caller.__doc__
+    public.op = caller.op
+    return public
+
+
+def _as_floating(x: Any) -> Any:
+    """Return an array of integers in the default floating dtype, others unchanged."""
+    return x.astype(dtypes.get_default_dtype().numpy) if x.dtype.kind in "iub" else x
+
+
+# The gamma function's family ----------------------------------------------------------------------
+
+lgamma = pointwise(
+    "lgamma", gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x),
+    doc="""Return the logarithm of the absolute value of the gamma function.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
+        tensor([0.5724, 0.0000, 3.1781])
+    """,
+)  # fmt: skip
+digamma = pointwise(
+    "digamma", gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x),
+    doc="""Return the derivative of `lgamma`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.digamma(torch.tensor([1.0, 0.5]))
+        tensor([-0.5772, -1.9635])
+    """,
+)  # fmt: skip
+
+
+@op(name="Polygamma", x=lambda g, x, n: g * polygamma(n + 1, x))
+def _polygamma(x: Any, n: int) -> Any:
+    return gamma.polygamma(n, _as_floating(x))
+
+
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """Return the n-th derivative of `digamma`.
+
+    Raises:
+        RuntimeError: `n` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
+        tensor([1.6449, 4.9348])
+    """
+    check_tensor(input, "polygamma", position=2)
+    out: Tensor = _polygamma(input, _order(n))
+    return out
+
+
+def _order(n: Any) -> int:
+    if not isinstance(n, builtins.int) or isinstance(n, builtins.bool):
+        raise TypeError(
+            f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}"
+        )
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return n
+
+
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """Return the n-th derivative of `digamma`; see `polygamma`."""
+    return polygamma(n, self)
+
+
+_write_polygamma = in_place(_polygamma, "polygamma_")
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place version of `polygamma`: writes the result into this tensor and returns it."""
+    out: Tensor = _write_polygamma(self, _order(n))
+    return out
+
+
+def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
+    slope = digamma(x)
+    for j in range(1, p):
+        slope = slope + digamma(x - j / 2)
+    return g * slope
+
+
+@op(name="Mvlgamma", x=_mvlgamma_x)
+def _mvlgamma(x: Any, p: int) -> Any:
+    x = _as_floating(x)
+    wide = x.astype(np.float64)
+    total: Any = p * (p - 1) / 4 * math.log(math.pi)
+    for j in range(p):
+        total = total + gamma.lgamma(wide - j / 2)
+    return total.astype(x.dtype)
+
+
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """Return the logarithm of the gamma function of a `p` x `p` matrix.
+
+    That is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
+
+    Raises:
+        RuntimeError: `p` is less than 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.mvlgamma(torch.tensor([1.5, 3.0]), 2)
+        tensor([0.4516, 1.5502])
+    """
+    check_tensor(input, "mvlgamma")
+    out: Tensor = _mvlgamma(input, _dimension(p))
+    return out
+
+
+def _dimension(p: Any) -> int:
+    if not isinstance(p, builtins.int):
+        raise TypeError(
+            f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}"
+        )
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    return p
+
+
+_write_mvlgamma = in_place(_mvlgamma, "mvlgamma_")
+
+
+def mvlgamma_(self: Tensor, p: int) -> Tensor:
+    """In-place version of `mvlgamma`: writes the result into this tensor and returns it."""
+    out: Tensor = _write_mvlgamma(self, _dimension(p))
+    return out
+
+
+def _density(x: Tensor, y: Tensor) -> Tensor:
+    """Return the gamma distribution's density of shape x at y, the derivative of `igamma` by y."""
+    return exp((x - 1) * log(y) - y - lgamma(x))
+
+
+igamma = _of_tensors(pointwise(
+    "igamma", _refusing("igamma", gamma.igamma, integers=True),
+    x=lambda g: _no_derivative("igamma: input"), y=lambda g, x, y: g * _density(x, y),
+    doc="""Return the regularized lower incomplete gamma function P(input, other).
+
+    Raises:
+        NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+        tensor([0.6321, 0.5940])
+    """,
+))  # fmt: skip
+igammac = _of_tensors(pointwise(
+    "igammac", _refusing("igammac", gamma.igammac, integers=True),
+    x=lambda g: _no_derivative("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
+    doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
+
+    Raises:
+        NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+        tensor([0.3679, 0.4060])
+    """,
+))  # fmt: skip
+zeta = pointwise(
+    "special_zeta", _refusing("zeta", gamma.zeta, half=True), floating=True,
+    x=lambda g: _no_derivative("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
+    doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
+        tensor([1.6449, 1.0823])
+    """,
+)  # fmt: skip
+
+# The normal distribution's family -----------------------------------------------------------------
+
+erfinv = pointwise(
+    "erfinv", kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
+    doc="""Return the inverse of `erf`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
+        tensor([0.0000, 0.4769,   -inf])
+    """,
+)  # fmt: skip
+
+
+# Bessel functions ---------------------------------------------------------------------------------
+
+
+def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    tiny = basic.logical_not(basic.abs(x) > dtypes.finfo(x.dtype).eps)
+    safe = x.masked_fill(tiny, 1)
+    return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
+
+
+def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    tiny = basic.logical_not(basic.abs(x) > dtypes.finfo(x.dtype).eps)
+    safe = x.masked_fill(tiny, 1)
+    return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
+
+
+i0 = pointwise(
+    "i0", bessel.i0, floating=True, x=lambda g, x: g * i1(x),
+    doc="""Return the modified Bessel function of the first kind of order 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
+        tensor([1.0000, 1.2661, 2.2796])
+    """,
+)  # fmt: skip
+i0e = pointwise(
+    "special_i0e", bessel.i0e, floating=True, node_name="SpecialI0E",
+    x=lambda g, x, out: g * (i1e(x) - sgn(x) * out),
+    doc="""Return `exp(-|x|) * i0(x)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
+        tensor([1.0000, 0.0126])
+    """,
+)  # fmt: skip
+i1 = pointwise(
+    "special_i1", bessel.i1, floating=True, x=_i1_x,
+    doc="""Return the modified Bessel function of the first kind of order 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
+        tensor([ 0.0000,  0.5652, -1.5906])
+    """,
+)  # fmt: skip
+i1e = pointwise(
+    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E", x=_i1e_x,
+    doc="""Return `exp(-|x|) * i1(x)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
+        tensor([0.0000, 0.0126])
+    """,
+)  # fmt: skip
+
+
+def _undifferentiable(name: str, kernel: Any, formula: str, example: str) -> Any:
+    """Return an op of one tensor that PyTorch has no derivative of: its result does not require grad."""
+    return pointwise(
+        f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None,
+        doc=f"""Return {formula}; without a derivative, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.{example.strip()}
+    """,
+    )  # fmt: skip
+
+
+bessel_j0 = _undifferentiable(
+    "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
+    """bessel_j0(torch.tensor([0.0, 1.0, 10.0]))
+        tensor([ 1.0000,  0.7652, -0.2459])""",
+)  # fmt: skip
+bessel_j1 = _undifferentiable(
+    "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
+    """bessel_j1(torch.tensor([0.0, 1.0, 10.0]))
+        tensor([0.0000, 0.4401, 0.0435])""",
+)  # fmt: skip
+bessel_y0 = _undifferentiable(
+    "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
+    """bessel_y0(torch.tensor([0.0, 1.0, 10.0]))
+        tensor([  -inf, 0.0883, 0.0557])""",
+)  # fmt: skip
+bessel_y1 = _undifferentiable(
+    "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
+    """bessel_y1(torch.tensor([0.0, 1.0, 10.0]))
+        tensor([   -inf, -0.7812,  0.2490])""",
+)  # fmt: skip
+modified_bessel_i0 = _undifferentiable(
+    "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
+    """modified_bessel_i0(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1.0000, 1.2661, 2.2796])""",
+)  # fmt: skip
+modified_bessel_i1 = _undifferentiable(
+    "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
+    """modified_bessel_i1(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([0.0000, 0.5652, 1.5906])""",
+)  # fmt: skip
+modified_bessel_k0 = _undifferentiable(
+    "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
+    """modified_bessel_k0(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([   inf, 0.4210, 0.1139])""",
+)  # fmt: skip
+modified_bessel_k1 = _undifferentiable(
+    "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
+    """modified_bessel_k1(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([   inf, 0.6019, 0.1399])""",
+)  # fmt: skip
+scaled_modified_bessel_k0 = _undifferentiable(
+    "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
+    """scaled_modified_bessel_k0(torch.tensor([0.0, 1.0, 1000.0]))
+        tensor([   inf, 1.1445, 0.0396])""",
+)  # fmt: skip
+scaled_modified_bessel_k1 = _undifferentiable(
+    "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
+    """scaled_modified_bessel_k1(torch.tensor([0.0, 1.0, 1000.0]))
+        tensor([   inf, 1.6362, 0.0396])""",
+)  # fmt: skip
+airy_ai = _undifferentiable(
+    "airy_ai", bessel.airy_ai, "Airy's function Ai",
+    """airy_ai(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.2274, 0.3550, 0.0349])""",
+)  # fmt: skip
+spherical_bessel_j0 = _undifferentiable(
+    "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
+    """spherical_bessel_j0(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1.0000, 0.8415, 0.4546])""",
+)  # fmt: skip
+
+# The normal distribution's family, continued ------------------------------------------------------
+
+ndtr = pointwise(
+    "special_ndtr", kernels.ndtr, floating=True,
+    x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
+    doc="""Return the distribution function of the standard normal distribution, accurate also where it is small.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.1587, 0.5000, 0.8413])
+    """,
+)  # fmt: skip
+ndtri = pointwise(
+    "special_ndtri", _refusing("ndtri", kernels.ndtri, half=True), floating=True,
+    x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
+    doc="""Return the argument at which the standard normal distribution function is `x`: the inverse of `ndtr`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
+        tensor([   -inf, -0.9998,  0.0000])
+    """,
+)  # fmt: skip
+log_ndtr = pointwise(
+    "special_log_ndtr", _refusing("log_ndtr", kernels.log_ndtr, half=True), floating=True,
+    x=lambda g, x: g / erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+    doc="""Return the logarithm of `ndtr`, computed without underflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
+        tensor([-5.0055e+03, -6.9315e-01])
+    """,
+)  # fmt: skip
+erfcx = pointwise(
+    "special_erfcx", _refusing("erfcx", kernels.erfcx, half=True), floating=True,
+    x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
+    doc="""Return `exp(x * x) * erfc(x)`, computed without underflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
+        tensor([1.0000, 0.4276, 0.0056])
+    """,
+)  # fmt: skip
+
+# Logarithms and exponentials ----------------------------------------------------------------------
+
+
+def _entropy(a: Any) -> Any:
+    positive = a > 0
+    value = -a * np.log(np.where(positive, a, 1))
+    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(
+        a.dtype
+    )
+
+
+entr = pointwise(
+    "special_entr", _wide(_entropy), floating=True, x=lambda g, x: g * (-log(x) - 1),
+    doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where it is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
+        tensor([  -inf, 0.0000, 0.3466])
+    """,
+)  # fmt: skip
+
+
+def _xlog1py(a: Any, b: Any) -> Any:
+    if not hasattr(b, "dtype"):
+        b = a.dtype.type(b)
+    value = a * np.log1p(b)
+    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
+
+
+xlog1py = pointwise(
+    "special_xlog1py", _wide(_xlog1py), floating=True, node_name="SpecialXlog1Py",
+    x=lambda g, x, y: xlog1py(g, y).masked_fill((x == 0) & (y <= -1), 0), y=lambda g, x, y: g * x / (y + 1),
+    doc="""Return `x * log(1 + y)`, which is 0 where x is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
+        tensor([0.0000, 1.3863])
+    """,
+)  # fmt: skip
+logaddexp2 = _of_tensors(pointwise(
+    "logaddexp2", _refusing("logaddexp2", _wide(np.logaddexp2), integers=True),
+    x=lambda g, x, y: g / (1 + basic.exp2(y - x)), y=lambda g, x, y: g / (1 + basic.exp2(x - y)),
+    doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logaddexp2(torch.tensor([1.0, 1000.0]), torch.tensor([1.0, 1000.0]))
+        tensor([   2., 1001.])
+    """,
+))  # fmt: skip
+
+
+def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
+    free = eps is None or eps < 0
+    low, high = (0, 1) if free else (eps, 1 - eps)
+    outside = (x < low) | (x > high)
+    return (g / (x * (1 - x))).masked_fill(outside, math.nan if free else 0)
+
+
+@op(name="Logit", x=_logit_x)
+def _logit(x: Any, eps: Any = None) -> Any:
+    wide = widened(_as_floating(x))
+    z = wide
+    if eps is not None and eps >= 0:
+        z = np.where(wide < eps, eps, np.where(wide > 1 - eps, 1 - eps, wide))
+    return np.log(z / (1 - z)).astype(_as_floating(x).dtype)
+
+
+def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """Return `log(input / (1 - input))`, the inverse of `sigmoid`.
+
+    Args:
+        input: probabilities; outside [0, 1] the result is NaN.
+        eps: if it is given, `input` is first bounded by `eps` and `1 - eps`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
+        tensor([0.0000, 2.1972, 4.5951])
+    """
+    check_tensor(input, "logit")
+    out: Tensor = _logit(input, eps)
+    return out
+
+
+_write_logit = in_place(_logit, "logit_")
+
+
+def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """In-place version of `logit`: writes the result into this tensor and returns it."""
+    out: Tensor = _write_logit(input, eps)
+    return out
+
+
+def _signed_sums(weights: Any, a: Any, b: Any, dim: int, reverse: builtins.bool) -> Any:
+    """Return the cumulative sums along `dim` of weights * exp(a), times exp(b), by logarithms: nothing overflows."""
+    flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
+    logs, exponents = np.log(np.abs(weights)) + a, b
+    positive, negative = (
+        np.exp(
+            np.logaddexp.accumulate(np.where(chosen, logs, -np.inf)[flip], dim)[flip] + exponents
+        )
+        for chosen in (weights > 0, weights < 0)
+    )
+    return positive - negative
+
+
+@op(
+    name="LogcumsumexpBackward",
+    v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
+    x=lambda g, v, x, out, dim: g * _sums_after(v, x, out, dim),
+    out=lambda g, v, x, out, dim: -v * _sums_before(g, x, out, dim),
+)
+def _sums_after(v: Any, x: Any, out: Any, dim: int) -> Any:
+    """Return at each i the sum over j >= i of v_j exp(x_i - out_j)."""
+    return _signed_sums(v, -out, x, dim, True)
+
+
+@op(
+    name="LogcumsumexpBackwardBackward",
+    v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
+    x=lambda g, v, x, out, dim: v * _sums_after(g, x, out, dim),
+    out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
+)
+def _sums_before(v: Any, x: Any, out: Any, dim: int) -> Any:
+    """Return at each j the sum over i <= j of v_i exp(x_i - out_j): the transpose of `_sums_after`."""
+    return _signed_sums(v, x, -out, dim, False)
+
+
+@op(name="Logcumsumexp", x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    if x.dtype.kind in "iub":
+        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
+    if not x.ndim or not x.size:
+        return x.copy()
+    return np.logaddexp.accumulate(widened(x), dim).astype(x.dtype, copy=False)
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
+
+    Raises:
+        IndexError: there is no such dimension.
+        NotImplementedError: `input` holds integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), 0)
+        tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
+    """
+    check_tensor(input, "logcumsumexp")
+    rank = max(input.ndim, 1)
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+        )
+    out: Tensor = _logcumsumexp(input, dim)
+    return out
+
+
+# Floating-point numbers and integers --------------------------------------------------------------
+
+_ldexp = pointwise(
+    "ldexp", _wide(lambda a, b: a * np.exp2(b)), floating=True,
+    x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
+    doc="""Return `x * 2 ** y`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ldexp(torch.tensor([1.5, 2.0]), torch.tensor([1, 10]))
+        tensor([   3., 2048.])
+    """,
+)  # fmt: skip
+ldexp = _of_tensors(_ldexp)
+ldexp_ = in_place(_ldexp)
+
+
+def _below_one(x: Any) -> tuple[Any, Any]:
+    mantissa, exponent = np.frexp(widened(x))
+    return mantissa.astype(x.dtype, copy=False), np.where(np.isfinite(x), exponent, 0).astype(
+        np.int32
+    )
+
+
+@op(name="Frexp", outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
+def _frexp(x: Any) -> Any:
+    return _below_one(x)
+
+
+def _power_of_two(x: Tensor) -> Tensor:
+    """Return 2 to the exponent of x, a constant in differentiation."""
+    return wrap(np.asarray(np.exp2(_below_one(x._array)[1].astype(x._array.dtype))))
+
+
+def frexp(input: Tensor) -> Any:
+    """Return mantissas in [0.5, 1) with sign, and exponents, such that `input = mantissa * 2 ** exponent`.
+
+    Raises:
+        RuntimeError: `input` is not floating-point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, -6.0]))
+        >>> mantissa, exponent
+        (tensor([ 0.5000, -0.7500]), tensor([1, 3], dtype=torch.int32))
+    """
+    check_tensor(input, "frexp")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return return_types.frexp(_frexp(input))
+
+
+nextafter = _of_tensors(pointwise(
+    "nextafter", _refusing("nextafter", np.nextafter, integers=True),
+    x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
+    doc="""Return the floating-point number next to `x` towards `y`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
+        tensor([1.1921e-07])
+    """,
+))  # fmt: skip
+gcd = _of_tensors(pointwise(
+    "gcd", _refusing("gcd", np.gcd, floats=True), x=None, y=None,
+    doc="""Return the greatest common divisor of integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.gcd(torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5]))
+        tensor([6, 4, 5])
+    """,
+))  # fmt: skip
+lcm = _of_tensors(pointwise(
+    "lcm", _refusing("lcm", np.lcm, floats=True), x=None, y=None,
+    doc="""Return the least common multiple of integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
+        tensor([12, 15])
+    """,
+))  # fmt: skip
+i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
+
+
+def _no_step_derivative(g: Tensor) -> NoReturn:
+    raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+def _step(x: Any, values: Any) -> Any:
+    return np.where(x == 0, values, (x > 0).astype(x.dtype))
+
+
+_heaviside = renamed(
+    pointwise(
+        "heaviside", _step, x=_no_step_derivative, y=_no_step_derivative,
+        doc="""Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
+
+    Raises:
+        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """,
+    ),
+    "NotImplemented",
+)  # fmt: skip
+_heaviside.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+_write_heaviside = in_place(_heaviside)
+
+
+def _check_step(input: Tensor, values: Tensor) -> None:
+    check_tensor(input, "heaviside")
+    check_tensor(values, "heaviside", "values", 2)
+    if input.dtype is not values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
+    _check_step(input, values)
+    out: Tensor = _heaviside(input, values)
+    return out
+
+
+heaviside.__doc__ = _heaviside.__doc__
+
+
+def heaviside_(self: Tensor, values: Tensor) -> Tensor:
+    """In-place version of `heaviside`: writes the result into this tensor and returns it."""
+    _check_step(self, values)
+    out: Tensor = _write_heaviside(self, values)
+    return out
+
+
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """In-place version of `float_power`: writes the result into this tensor, of float64, and returns it.
+
+    Raises:
+        RuntimeError: this tensor is not of float64.
+    """
+    if self.dtype is not dtypes.float64:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.tensor_name} but the operation's result requires "
+            "dtype Double"
+        )
+    out: Tensor = self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
+    return out
+
+
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """In-place version of `clamp_min`: writes the result into this tensor and returns it."""
+    return input.clamp_(min=min)
+
+
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """In-place version of `clamp_max`: writes the result into this tensor and returns it."""
+    return input.clamp_(max=max)
+
+
+# Of complex numbers, for real ones ----------------------------------------------------------------
+
+angle = pointwise(
+    "angle", lambda a: np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), floating=True,
+    x=lambda g: zero_gradient(g),
+    doc="""Return the angle of a number in the complex plane: 0, and pi where it is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.angle(torch.tensor([1.0, -1.0]))
+        tensor([0.0000, 3.1416])
+    """,
+)  # fmt: skip
+
+
+def _itself(name: str, what: str) -> Callable[[Tensor], Tensor]:
+    def itself(input: Tensor) -> Tensor:
+        check_tensor(input, name)
+        return input
+
+    itself.__name__ = itself.__qualname__ = name
+    itself.__doc__ = f"""Return `input` itself: {what}.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, -2.0])
+        >>> torch.{name}(x) is x
+        True
+    """
+    return itself
+
+
+conj = _itself("conj", "the complex conjugate of real numbers")
+conj_physical = _itself("conj_physical", "the complex conjugate of real numbers")
+resolve_conj = _itself("resolve_conj", "no conjugation waits to be done")
+resolve_neg = _itself("resolve_neg", "no negation waits to be done")
+
+
+def conj_physical_(input: Tensor) -> Tensor:
+    """Return `input` itself, in which real numbers are their own conjugates."""
+    return input
+
+
+def imag(input: Tensor) -> NoReturn:
+    """Raise PyTorch's error: real numbers have no imaginary part.
+
+    Raises:
+        RuntimeError: always; there are no complex numbers.
+    """
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+
+def is_conj(input: Tensor) -> builtins.bool:
+    """Return False: there are no complex numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_conj(torch.tensor([1.0]))
+        False
+    """
+    check_tensor(input, "is_conj")
+    return False
+
+
+def is_neg(input: Tensor) -> builtins.bool:
+    """Return False: no negation waits to be done.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_neg(torch.tensor([-1.0]))
+        False
+    """
+    check_tensor(input, "is_neg")
+    return False
+
+
+# Orthogonal polynomials ---------------------------------------------------------------------------
+
+
+def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
+    made = pointwise(
+        f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None, n=None,
+        doc=f"""Return {what} of degree `n` at `input`, 0 where `n` is negative; without a derivative, as in PyTorch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.special.{name}(torch.tensor([0.5, 2.0]), 3)
+        tensor({example})
+    """,
+    )  # fmt: skip
+
+    def polynomial(input: Any, n: Any) -> Tensor:
+        out: Tensor = made(input, n)
+        return out
+
+    polynomial.__name__ = polynomial.__qualname__ = name
+    polynomial.__doc__ = made.__doc__
+    return polynomial
+
+
+chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w = (
+    _polynomial(
+        f"chebyshev_polynomial_{letter}",
+        kernel,
+        f"Chebyshev's polynomial of the {which} kind",
+        example,
+    )
+    for letter, kernel, which, example in (
+        ("t", polynomials.chebyshev_t, "first", "[-1., 26.]"),
+        ("u", polynomials.chebyshev_u, "second", "[-1., 56.]"),
+        ("v", polynomials.chebyshev_v, "third", "[-1., 41.]"),
+        ("w", polynomials.chebyshev_w, "fourth", "[-1., 71.]"),
+    )
+)
+(
+    shifted_chebyshev_polynomial_t, shifted_chebyshev_polynomial_u, shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w,
+) = (
+    _polynomial(
+        f"shifted_chebyshev_polynomial_{letter}", polynomials.shifted[letter],
+        f"Chebyshev's polynomial of the {which} kind, shifted to [0, 1],", example,
+    )
+    for letter, which, example in (
+        ("t", "first", "[-0., 99.]"), ("u", "second", "[ -0., 204.]"),
+        ("v", "third", "[  1., 169.]"), ("w", "fourth", "[ -1., 239.]"),
+    )
+)  # fmt: skip
+hermite_polynomial_h = _polynomial(
+    "hermite_polynomial_h",
+    polynomials.hermite_h,
+    "the physicists' Hermite polynomial",
+    "[-5., 40.]",
+)
+hermite_polynomial_he = _polynomial(
+    "hermite_polynomial_he", polynomials.hermite_he, "the probabilists' Hermite polynomial",
+    "[-1.3750,  2.0000]",
+)  # fmt: skip
+laguerre_polynomial_l = _polynomial(
+    "laguerre_polynomial_l", polynomials.laguerre, "Laguerre's polynomial", "[-0.1458, -0.3333]"
+)
+legendre_polynomial_p = _polynomial(
+    "legendre_polynomial_p", polynomials.legendre, "Legendre's polynomial", "[-0.4375, 17.0000]"
+)

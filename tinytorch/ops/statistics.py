@@ -1,0 +1,785 @@
+"""Order statistics, histograms, finite differences, reductions of segments (floor 3).
+
+What selects elements has PyTorch's rule for the gradient: it goes to the elements that were selected. Quantiles,
+differences and segments are made of other ops.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch import dtypes, return_types
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.op import op
+from tinytorch.kernels import reduce as reductions
+from tinytorch.kernels import statistics as kernels
+from tinytorch.kernels.indexing import name_of
+from tinytorch.ops.create import linspace
+from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
+from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round
+from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
+from tinytorch.ops.shape import cat, check_tensor, movedim, narrow, reshape, squeeze
+
+__all__ = [
+    "combinations", "diff", "gradient", "histc", "histogram", "histogramdd", "kthvalue", "mode", "nanquantile",
+    "quantile", "segment_reduce",
+]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
+
+
+# One element along a dimension --------------------------------------------------------------------
+
+
+def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
+    values = np.take_along_axis(x, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """Return what is selected where another dimension is empty."""
+    shape = reductions.kept_shape(x.shape, dim)
+    if not keepdim:
+        shape = shape[:dim] + shape[dim + 1 :]
+    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+
+
+@_selection("mode")
+def _mode(x: Any, dim: int, keepdim: bool) -> Any:
+    _check_some(x, (dim,) if x.ndim else None, "mode")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    if not x.size:
+        return _nothing(x, dim, keepdim)
+    return _selected(x, dim, keepdim, kernels.mode_index(x, dim))
+
+
+@_numpy_names
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        keepdim: keep it, with length 1.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Raises:
+        IndexError: the dimension is out of range, or empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.mode(torch.tensor([3, 1, 2, 1]))
+        torch.return_types.mode(
+        values=tensor(1),
+        indices=tensor(3))
+    """
+    check_tensor(input, "mode")
+    return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
+
+
+@op(
+    x=lambda g, out1, x_shape, dim: _selected_back(g, out1, x_shape, dim),
+    outputs=2,
+    nondiff=(1,),
+    result=lambda *parts: return_types.kthvalue(parts),
+    name="Kthvalue",
+)
+def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
+    _check_some(x, (dim,) if x.ndim else None, "kthvalue")
+    if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    if not x.size:
+        return _nothing(x, dim, keepdim)
+    return _selected(x, dim, keepdim, kernels.kth_index(x, k, dim))
+
+
+def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> Any:
+    kept = reductions.kept_shape(shape, dim)
+    values = reshape(g[0], kept)
+    if not shape:
+        return values
+    zeros: Tensor = wrap(np.zeros_like(values._array, shape=shape))
+    return zeros.scatter(dim, reshape(index, kept), values)
+
+
+@_numpy_names
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
+
+    Args:
+        input: the tensor.
+        k: which one.
+        dim: the dimension.
+        keepdim: keep it, with length 1.
+
+    Returns:
+        A named tuple `(values, indices)`. Which one of equal elements is named may differ from PyTorch.
+
+    Raises:
+        RuntimeError: there is no k-th element.
+        IndexError: the dimension is out of range, or empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.kthvalue(torch.tensor([3.0, 1.0, 2.0]), 2)
+        torch.return_types.kthvalue(
+        values=tensor(2.),
+        indices=tensor(2))
+    """
+    check_tensor(input, "kthvalue")
+    axis = reductions.axis_of(dim, input._array.ndim, "kthvalue")
+    return _kthvalue(input, operator.index(k), axis, keepdim)
+
+
+# Quantiles ----------------------------------------------------------------------------------------
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Tensor:
+    check_tensor(input, name)
+    x, scalar = input, not isinstance(q, Tensor)
+    if scalar and (isinstance(q, (str, bool)) or not isinstance(q, (int, float, np.number))):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(q).__name__}), but "
+            "expected (Tensor input, Tensor or float q, int dim, bool keepdim, *, str interpolation)"
+        )
+    if scalar and not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+    axis = None if dim is None else reductions.axis_of(dim, x._array.ndim, name)
+    if not x._array.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if scalar:
+        q = wrap(np.asarray(q, x._array.dtype))
+    if q._array.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if q.dtype != x.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if not ((q._array >= 0) & (q._array <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+            f"{interpolation}"
+        )
+    shape = x._array.shape
+    if axis is None or not shape:
+        rows = reshape(x, (-1,))
+        kept = (1,) * len(shape)
+    else:
+        rows = movedim(x, axis, -1)
+        kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    kept = kept if keepdim else tuple(rows._array.shape[:-1])
+    ranked = sort(rows, -1)[0]
+    last = ranked._array.shape[-1] - 1
+    points = reshape(q, (-1,))
+    missing = np.isnan(ranked._array)
+    if not missing.any():
+        ranks = points * last
+        ranks = ranks.expand((*ranked._array.shape[:-1], ranks._array.shape[0]))
+    elif skip_nan:
+        numbers = np.count_nonzero(~missing, axis=-1, keepdims=True)
+        most = wrap(np.maximum(numbers - 1, 0).astype(ranked._array.dtype))
+        ranks = points * most
+    else:  # NaN sorts last: so that is where a row with one looks
+        ranks = (points * last).expand((*ranked._array.shape[:-1], points._array.shape[0]))
+        ranks = ranks.masked_fill(wrap(missing.any(axis=-1, keepdims=True)), last)
+    if interpolation in ("lower", "higher", "nearest"):
+        choose: Any = {"lower": floor, "higher": ceil, "nearest": round}[interpolation]
+        out = gather(ranked, -1, choose(ranks.detach()).long())
+    else:
+        below, above = floor(ranks.detach()), ceil(ranks.detach())
+        share = ranks - below if interpolation == "linear" else 0.5
+        out = lerp(gather(ranked, -1, below.long()), gather(ranked, -1, above.long()), share)
+    if not q._array.ndim:
+        return reshape(squeeze(out, -1), kept)
+    return reshape(movedim(out, -1, 0), (q._array.shape[0], *kept))
+
+
+@_numpy_names
+def quantile(
+    input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """Return the quantiles `q` of all elements, or along `dim`; NaN where there is a NaN.
+
+    Args:
+        input: the tensor, float32 or float64.
+        q: a number in [0, 1], or a vector of them of the dtype of `input`.
+        dim: the dimension; None for all elements.
+        keepdim: keep the reduced dimensions, with length 1.
+        interpolation: what to do between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Returns:
+        A tensor without the dimension `dim`; of a vector `q`, with a dimension for it in front.
+
+    Raises:
+        RuntimeError: `q` is not in [0, 1]; there are no elements; a dtype does not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.25, 0.5]))
+        tensor([1.5000, 2.0000])
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+@_numpy_names
+def nanquantile(
+    input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """Return the quantiles as `quantile` does, of the elements that are not NaN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nanquantile(torch.tensor([1.0, torch.nan, 3.0]), 0.5)
+        tensor(2.)
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+# Histograms ---------------------------------------------------------------------------------------
+
+
+def _refused(name: str) -> Callable[[Any], Any]:
+    def refuse(g: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+@op(
+    x=_refused("histogram"), weight=_refused("histogram"), outputs=0, name="NotImplemented",
+)  # fmt: skip
+def _histogram(
+    x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool
+) -> Any:
+    out = kernels.counted(
+        list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype
+    )
+    if density:
+        out = out / out.sum()
+        for d, edge in enumerate(edges):
+            out = out / np.diff(edge).reshape((-1,) + (1,) * (len(edges) - d - 1))
+    return (out, *edges)
+
+
+_histogram.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any, name: str) -> list[Any]:
+    """Return the edges of the bins, per column, from their numbers."""
+    bounds = None
+    if range is not None:
+        if len(range) != 2 * len(columns):
+            raise RuntimeError(
+                f"{name}: for a {len(columns)}-dimensional histogram range should have "
+                f"{2 * len(columns)} elements, but got {len(range)}"
+            )
+        bounds = [(range[2 * d], range[2 * d + 1]) for d in builtins.range(len(columns))]
+    outer = kernels.outer_edges(columns, bounds, name, 0.5)
+    dtype = dtypes.from_numpy_dtype(columns[0].dtype)
+    made = []
+    for d, (count, (low, high)) in enumerate(zip(bins, outer, strict=True)):
+        _check_bins(count, d)
+        edge = linspace(float(low), float(high), count + 1, dtype=dtype)._array
+        made.append(np.asarray(edge, like=columns[0]))
+    return made
+
+
+def _check_bins(count: int, d: int) -> None:
+    if count <= 0:
+        raise RuntimeError(
+            f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+        )
+
+
+def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
+    """Return the edges that are given, having checked them."""
+    for d, each in enumerate(bins):
+        if each._array.ndim != 1:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have one dimension, but got "
+                f"{each._array.ndim} dimensions in the bins tensor for dimension {d}"
+            )
+        if each.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+                f"dtype {_c_name(input)} and bins for dimension {d} with dtype {_c_name(each)}"
+            )
+        _check_bins(each._array.shape[0] - 1, d)
+    return [each._array.copy() for each in bins]
+
+
+def _c_name(x: Tensor) -> str:
+    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
+        x.dtype.name, x.dtype.name
+    )
+
+
+def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> None:
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{name_of(input._array)}'")
+    if weight is None:
+        return
+    if weight.dtype != input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
+            f"dtype, but got input({_c_name(input)}), and weight({_c_name(weight)})"
+        )
+    if weight._array.size != math.prod(shape[:-1]):
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+            f"excluding its innermost dimension, but got input with shape {list(shape)} and weight with shape "
+            f"{list(weight._array.shape)}"
+        )
+
+
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Return how many elements fall into each of `bins` parts of equal width between `min` and `max`.
+
+    Args:
+        input: the tensor, of floating point; elements outside, and NaN, are not counted.
+        bins: how many.
+        min: the least value that is counted; where it equals `max`, both are found in the data.
+        max: the largest.
+
+    Returns:
+        A vector of length `bins`, of the dtype of `input`; it has no gradient.
+
+    Raises:
+        RuntimeError: there is no bin; `min` and `max` are not finite, or in the wrong order.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+        tensor([0., 2., 1., 0.])
+    """
+    check_tensor(input, "histc")
+    x = input._array.reshape(-1)
+    if x.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{name_of(x)}'")
+    _check_bins(bins, 0)
+    given = None if min == max else [(min, max)]
+    if given is None and not x.size:
+        given = [(float(min), float(max))]
+    ((low, high),) = kernels.outer_edges([x], given, "torch.histc", 1.0)
+    made: Tensor = wrap(kernels.counted_evenly(x, bins, low, high))
+    return made
+
+
+def histogram(
+    input: Tensor,
+    bins: Any = 100,
+    *,
+    range: Any = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """Return how many elements fall into each bin, and the bins' edges.
+
+    Args:
+        input: the tensor, float32 or float64; elements outside, and NaN, are not counted.
+        bins: how many of equal width; or a vector of their edges, ascending.
+        range: the outer edges, two numbers; by default the smallest and the largest element.
+        weight: one number per element, to be summed instead of counted.
+        density: divide so that the integral over all bins is 1.
+
+    Returns:
+        A named tuple `(hist, bin_edges)`. The last bin holds its right edge, the others only their left.
+
+    Raises:
+        RuntimeError: the edges, the weights or the range do not fit; there is no bin.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
+        tensor([2., 1.])
+    """
+    check_tensor(input, "histogram")
+    _check_histogram(input, weight, (input._array.size, 1))
+    column = input._array.reshape(-1)
+    if isinstance(bins, Tensor):
+        (edges,) = _given_edges(input, [bins])
+    else:
+        _check_bins(bins, 0)
+        (edges,) = _bin_edges([column], [bins], range, "torch.histogramdd")
+    return return_types.histogram(_histogram(input, weight, (column,), (edges,), density))
+
+
+def histogramdd(
+    input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> Any:
+    """Return how many points fall into each cell of a grid, and the edges of the grid.
+
+    Args:
+        input: the points, shape (*, D), float32 or float64.
+        bins: how many bins, for all D dimensions or one number for each; or D vectors of edges.
+        range: the outer edges, two numbers per dimension in one sequence.
+        weight: one number per point, to be summed instead of counted.
+        density: divide so that the integral over all cells is 1.
+
+    Returns:
+        A named tuple `(hist, bin_edges)`: a tensor of D dimensions, and a tuple of D vectors.
+
+    Raises:
+        RuntimeError: the edges, the weights or the range do not fit; there is no bin.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), bins=[2, 2]).hist
+        tensor([[0., 1.],
+                [1., 1.]])
+    """
+    check_tensor(input, "histogramdd")
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    each = (bins,) * shape[-1] if isinstance(bins, int) else tuple(bins)
+    if len(each) != shape[-1]:
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    _check_histogram(input, weight, shape)
+    points = input._array.reshape(-1, shape[-1])
+    columns = [points[:, d] for d in builtins.range(shape[-1])]
+    if isinstance(each[0], Tensor):
+        edges = _given_edges(input, each)
+    else:
+        edges = _bin_edges(columns, each, range, "torch.histogramdd")
+    hist, *made = _histogram(input, weight, tuple(columns), tuple(edges), density)
+    # Edges that were given are returned themselves, as PyTorch does.
+    return return_types.histogramdd((hist, each if isinstance(each[0], Tensor) else tuple(made)))
+
+
+# Differences --------------------------------------------------------------------------------------
+
+
+@_numpy_names
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Return the differences of neighbours along `dim`, `n` times over; of booleans, whether they differ.
+
+    Args:
+        input: the tensor.
+        n: how many times.
+        dim: the dimension.
+        prepend: what to put before it along `dim`.
+        append: what to put after it.
+
+    Raises:
+        RuntimeError: the input has no dimension; what is put around it does not fit; `n` is negative.
+        IndexError: the dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diff(torch.tensor([1, 3, 2]))
+        tensor([ 2, -1])
+    """
+    check_tensor(input, "diff")
+    if not input._array.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    axis = reductions.axis_of(dim, input._array.ndim, "diff")
+    shape = input._array.shape
+    for each in (prepend, append):
+        if each is None:
+            continue
+        if each._array.ndim != len(shape):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for d, (have, want) in enumerate(zip(each._array.shape, shape, strict=True)):
+            if d != axis and have != want:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({d}) = {want}, but got tensor.size({d}) = {have}"
+                )
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [each for each in (prepend, input, append) if each is not None]
+    out: Tensor = cat(parts, axis) if len(parts) > 1 else input
+    if n == 0:
+        return out.clone()
+    for _ in range(min(n, out._array.shape[axis])):
+        length = out._array.shape[axis] - 1
+        after, before = narrow(out, axis, 1, length), narrow(out, axis, 0, length)
+        out = logical_xor(after, before) if out.dtype is dtypes.bool else after - before
+    return out.clone() if out is input else out
+
+
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+    """Return estimates of the partial derivatives of a function from its values on a grid.
+
+    Inside, by central differences, of second order also on uneven grids; at the ends, one-sided.
+
+    Args:
+        input: the values.
+        spacing: the distance of neighbours: a number, one per dimension, or per dimension a vector of coordinates.
+        dim: a dimension, or several in a tuple; None for all.
+        edge_order: 1 or 2, the order of accuracy at the ends.
+
+    Returns:
+        A tuple of tensors of the shape of `input`, one per dimension.
+
+    Raises:
+        RuntimeError: the spacing does not fit; a dimension is too short.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
+    """
+    check_tensor(input, "gradient")
+    if isinstance(spacing, Tensor):
+        if spacing._array.ndim:
+            raise TypeError(
+                "gradient() received an invalid combination of arguments - got (Tensor, spacing=Tensor), but expected "
+                "spacing to be a number or a tuple"
+            )
+        spacing = spacing.item()
+    shape = input._array.shape
+    axes: Any
+    if dim is None:
+        axes = tuple(range(len(shape)))
+    elif isinstance(dim, (tuple, list)):
+        axes = reductions.axes_of(dim, len(shape), "gradient") or ()
+    else:
+        axes = (reductions.axis_of(dim, len(shape), "gradient"),)
+    if not isinstance(spacing, (tuple, list)):
+        steps: Sequence[Any] = [1.0 if spacing is None else spacing] * len(axes)
+    else:
+        steps = spacing
+        if len(steps) != len(axes):
+            what = (
+                f"'self.dim() = {len(shape)}', since dim argument was not given,"
+                if dim is None
+                else f"'dim.size() = {len(axes)}', since dim argument was given,"
+            )
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"{what} but got a list of length {len(steps)}"
+            )
+    for each in steps:
+        if isinstance(each, Tensor) and each._array.ndim != 1:
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{each._array.ndim} dimensions!"
+            )
+    if input.dtype is dtypes.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if any(shape[axis] <= edge_order for axis in axes):
+        raise RuntimeError(
+            "torch.gradient expected each dimension size to be at least edge_order+1"
+        )
+    return tuple(
+        [_slope(input, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True)]
+    )
+
+
+def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
+    length = x._array.shape[axis]
+    behind = (1,) * (x._array.ndim - axis - 1)
+
+    def at(begin: int, count: int = 1) -> Tensor:
+        return narrow(x, axis, begin % length, count)
+
+    if isinstance(step, Tensor):
+        if step._array.shape[0] != length:
+            raise RuntimeError(
+                f"torch.gradient expected the coordinates of dimension {axis} to be as many as its elements "
+                f"({length}), but got {step._array.shape[0]}"
+            )
+        gaps = reshape(diff(step), (-1, *behind))
+    else:
+        gaps = None
+
+    def gap(begin: int, count: int = 1) -> Any:
+        return step if gaps is None else narrow(gaps, 0, begin % (length - 1), count)
+
+    inner = length - 2
+    if gaps is None:
+        middle = (at(2, inner) - at(0, inner)) / (2 * step) if inner > 0 else None
+    elif inner > 0:
+        h, k = gap(0, inner), gap(1, inner)  # of a step back, and of one ahead
+        middle = (
+            -k / (h * (h + k)) * at(0, inner)
+            + (k - h) / (h * k) * at(1, inner)
+            + h / (k * (h + k)) * at(2, inner)
+        )
+    if edge_order == 1:
+        first, last = (at(1) - at(0)) / gap(0), (at(-1) - at(-2)) / gap(-1)
+    else:
+        h, k = gap(0), gap(1)
+        first = (
+            -(2 * h + k) / (h * (h + k)) * at(0)
+            + (h + k) / (h * k) * at(1)
+            - h / (k * (h + k)) * at(2)
+        )
+        h, k = gap(-2), gap(-1)
+        last = (
+            k / (h * (h + k)) * at(-3)
+            - (h + k) / (h * k) * at(-2)
+            + (h + 2 * k) / (k * (h + k)) * at(-1)
+        )
+    return cat([first, middle, last] if inner > 0 else [first, last], axis)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`.
+
+    Args:
+        input: the vector.
+        r: how many elements.
+        with_replacement: an element may occur several times.
+
+    Returns:
+        A tensor of shape (number of combinations, r).
+
+    Raises:
+        RuntimeError: the input is no vector, or `r` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.combinations(torch.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
+    check_tensor(input, "combinations")
+    array = input._array
+    if array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        none: Tensor = wrap(np.empty_like(array, shape=(0,)))
+        return none
+    of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.fromiter(itertools.chain.from_iterable(of(range(len(array)), r)), _INT64)
+    return reshape(index_select(input, 0, wrap(places)), (-1, r) if places.size else (0, r))
+
+
+# Segments -----------------------------------------------------------------------------------------
+
+
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Return a reduction of each of the segments that follow one another along a dimension.
+
+    Args:
+        data: the tensor, of floating point.
+        reduce: "sum", "mean", "max", "min" or "prod".
+        lengths: the lengths of the segments, shape (*, segments), where * are the dimensions before `axis`.
+        indices: left out, as in PyTorch.
+        offsets: instead, where the segments begin, and where the last one ends.
+        axis: the dimension.
+        unsafe: do not check that the lengths add up.
+        initial: what every reduction begins with.
+
+    Returns:
+        A tensor of the shape of `data`, with one element per segment along `axis`.
+
+    Raises:
+        RuntimeError: the lengths do not fit; `reduce` is none of these.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
+        tensor([1., 5.])
+    """
+    check_tensor(data, "segment_reduce", "data")
+    if reduce not in ("sum", "mean", "max", "min", "prod"):
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    at = reductions.axis_of(axis, data._array.ndim, "segment_reduce")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    given = (lengths if lengths is not None else offsets)._array  # type: ignore[union-attr]
+    if given.dtype.kind != "i":
+        raise NotImplementedError(
+            f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'"
+        )
+    if data._array.dtype.kind not in "fV":
+        raise NotImplementedError(
+            f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'"
+        )
+    if at != given.ndim - 1:
+        raise RuntimeError(
+            f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}."
+        )
+    shape = data._array.shape
+    counts = np.diff(given, axis=-1) if lengths is None else given
+    if (counts < 0).any():
+        raise RuntimeError("lengths contains negative value!")
+    filled = counts.sum(axis=-1)
+    if lengths is not None and not unsafe and (filled != shape[at]).any():
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+            "!unsafe."
+        )
+    outer, segments, inner = shape[:at], counts.shape[-1], shape[at + 1 :]
+    rows = reshape(data, (math.prod(shape[: at + 1]), *inner))
+    many = math.prod(outer)
+    begin = given[..., 0] if lengths is None else np.zeros(outer, _INT64, like=given)
+    if (begin != 0).any() or (filled != shape[at]).any():  # rows that are in no segment
+        steps = np.arange(shape[at], like=data._array)
+        inside = (steps >= begin[..., None]) & (steps < (begin + filled)[..., None])
+        rows = index_select(rows, 0, wrap(np.flatnonzero(inside)))
+    which: Tensor = wrap(
+        np.repeat(np.arange(many * segments, like=data._array), counts.reshape(-1))
+    )
+    target = (many * segments, *inner)
+    empty = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}[reduce]
+    first: Tensor = wrap(
+        np.full_like(data._array, empty if initial is None else initial, shape=target)
+    )
+    if reduce in ("sum", "mean"):
+        out = first.index_add(0, which, rows)
+    elif reduce == "prod":
+        out = index_reduce(first, 0, which, rows, "prod")
+    else:
+        out = index_reduce(first, 0, which, rows, f"a{reduce}", include_self=False)
+        if initial is not None:
+            out = where(out < first if reduce == "max" else out > first, first, out)
+    if reduce == "mean":
+        sizes = counts.reshape((-1,) + (1,) * len(inner)).astype(data._array.dtype)
+        if initial is not None:
+            sizes = np.maximum(sizes, sizes.dtype.type(1))
+        out = out / wrap(sizes)
+    return reshape(out, (*outer, segments, *inner))

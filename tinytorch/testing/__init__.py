@@ -1,0 +1,6 @@
+"""`torch.testing`: compare results, and make inputs, in tests (floor 4)."""
+
+from tinytorch.testing.comparison import assert_allclose, assert_close
+from tinytorch.testing.creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

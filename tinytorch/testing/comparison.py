@@ -1,0 +1,339 @@
+"""`assert_close`: compare tensors, numbers, and nested sequences and mappings of them (floor 4)."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tinytorch import dtypes
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.ops.create import as_tensor, tensor
+from tinytorch.ops.pointwise import isclose
+
+__all__ = ["assert_allclose", "assert_close"]
+
+#: Per dtype the tolerances by default, relative and absolute; those of all others are 0.
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+}
+
+
+class _Comparison:
+    """What `assert_close` was told, and the comparison of one pair after the other."""
+
+    def __init__(
+        self, rtol: float | None, atol: float | None, message: Any, **options: bool
+    ) -> None:
+        if (rtol is None) != (atol is None):
+            raise ValueError(
+                "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+                f"{'rtol' if rtol is None else 'atol'}."
+            )
+        self.given = None if rtol is None or atol is None else (rtol, atol)
+        self.message, self.options = message, options
+
+    def fail(self, text: str, place: tuple[Any, ...]) -> NoReturn:
+        """Raise the error of a pair at a place in the nested inputs."""
+        if isinstance(self.message, str):
+            raise AssertionError(self.message)
+        text += _located(place)
+        raise AssertionError(self.message(text) if callable(self.message) else text)
+
+    def compare(self, actual: Any, expected: Any, place: tuple[Any, ...] = ()) -> None:
+        """Compare a pair of any kind."""
+        for pair in self.pairs(actual, expected, place):
+            pair()
+
+    def pairs(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> list[Any]:
+        """Return the comparisons to be made: all inputs are checked for their kind before the first is compared."""
+        if _is_sequence(actual) and _is_sequence(expected):
+            if len(actual) != len(expected):
+                self.fail(
+                    f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place
+                )
+            return [
+                pair
+                for i in range(len(actual))
+                for pair in self.pairs(actual[i], expected[i], (*place, i))
+            ]
+        if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+            self.compare_keys(actual, expected, place)
+            keys = list(actual)
+            with contextlib.suppress(TypeError):  # in the order of `actual`, then
+                keys.sort()
+            return [
+                pair
+                for key in keys
+                for pair in self.pairs(actual[key], expected[key], (*place, key))
+            ]
+        return [self.pair(actual, expected, place)]
+
+    def compare_keys(
+        self, actual: Mapping[Any, Any], expected: Mapping[Any, Any], place: tuple[Any, ...]
+    ) -> None:
+        """Fail if the keys of two mappings differ."""
+        missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
+        if missing or additional:
+            self.fail(
+                "The keys of the mappings do not match:\n"
+                f"Missing keys in the actual mapping: {_in_order(missing)}\n"
+                f"Additional keys in the actual mapping: {_in_order(additional)}",
+                place,
+            )
+
+    def pair(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> Callable[[], None]:
+        """Return the comparison of a pair that is not nested."""
+        if actual is None or expected is None:
+            return lambda: self.compare_none(actual, expected, place)
+        if isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_)):
+            return lambda: self.compare_bools(actual, expected, place)
+        if _is_number(actual) and _is_number(expected):
+            return lambda: self.compare_numbers(actual, expected, place)
+        kinds = type(actual), type(expected)
+        related = isinstance(actual, kinds[1]) or isinstance(expected, kinds[0])
+        if related and (self.options["allow_subclasses"] or kinds[0] is kinds[1]):
+            tensors = _as_tensor(actual), _as_tensor(expected)
+            if tensors[0] is not None and tensors[1] is not None:
+                return lambda: self.compare_tensors(tensors[0], tensors[1], place)
+        raise TypeError(
+            f"No comparison pair was able to handle inputs of type {kinds[0]} and {kinds[1]}.{_located(place)}"
+        )
+
+    def compare_none(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare where one is None."""
+        if not (actual is None and expected is None):
+            self.fail(f"None mismatch: {actual} is not {expected}", place)
+
+    def compare_bools(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare two bools."""
+        if bool(actual) is not bool(expected):
+            self.fail(f"Booleans mismatch: {bool(actual)} is not {bool(expected)}", place)
+
+    def compare_numbers(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare two Python or NumPy numbers."""
+        actual, expected = (
+            each.item() if isinstance(each, np.generic) else each for each in (actual, expected)
+        )
+        if self.options["check_dtype"] and type(actual) is not type(expected):
+            self.fail(f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
+        exact = isinstance(actual, int) and isinstance(expected, int)
+        rtol, atol = self.given or ((0.0, 0.0) if exact else _TOLERANCES["float64"])
+        self.compare_scalars(actual, expected, rtol, atol, place)
+
+    def compare_scalars(
+        self, actual: Any, expected: Any, rtol: float, atol: float, place: tuple[Any, ...]
+    ) -> None:
+        """Compare two Python numbers within tolerances."""
+        if actual == expected:
+            return
+        if self.options["equal_nan"] and actual != actual and expected != expected:
+            return
+        difference = abs(actual - expected)
+        if math.isfinite(difference) and difference <= atol + rtol * abs(expected):
+            return
+        relative = difference / abs(expected) if expected != 0 else math.inf
+        equality = rtol == 0 and atol == 0
+        self.fail(
+            f"Scalars are not {'equal' if equality else 'close'}!\n\n"
+            f"Expected {expected} but got {actual}.\n"
+            f"Absolute difference: {difference}{_allowed(atol, equality)}\n"
+            f"Relative difference: {relative}{_allowed(rtol, equality)}",
+            place,
+        )
+
+    def compare_tensors(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare two tensors: what they are, then their elements."""
+
+        def unlike(name: str, a: Any, b: Any) -> None:
+            self.fail(f"The values for attribute '{name}' do not match: {a} != {b}.", place)
+
+        options = self.options
+        if actual.shape != expected.shape:
+            unlike("shape", actual.shape, expected.shape)
+        if options["check_device"] and actual.device != expected.device:
+            unlike("device", actual.device, expected.device)
+        if options["check_dtype"] and actual.dtype is not expected.dtype:
+            unlike("dtype", actual.dtype, expected.dtype)
+        if options["check_stride"] and actual.stride() != expected.stride():
+            unlike("stride()", actual.stride(), expected.stride())
+        found = [_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (actual, expected)]
+        rtol, atol = self.given or (max(found[0][0], found[1][0]), max(found[0][1], found[1][1]))
+        common = dtypes.promote_types(actual.dtype, expected.dtype)
+        if common.category < dtypes.FLOATING:
+            common = dtypes.int64
+        kind = common.numpy
+        a, b = actual._array.astype(kind, copy=False), expected._array.astype(kind, copy=False)
+        close = isclose(wrap(a), wrap(b), rtol, atol, options["equal_nan"])._array
+        if close.all():
+            return
+        if a.ndim == 0:
+            self.compare_scalars(a.item(), b.item(), rtol, atol, place)
+        self.fail(_mismatch(a, b, close, rtol, atol), place)
+
+
+def _mismatch(actual: Any, expected: Any, close: Any, rtol: float, atol: float) -> str:
+    """Return the text about arrays of one dtype that are not close everywhere."""
+    wrong = close.size - int(np.count_nonzero(close))
+    equality = rtol == 0 and atol == 0
+    absolute = np.abs(actual - expected)
+    divisor = np.abs(expected)
+    wide = np.float32 if absolute.dtype.kind == "i" else absolute.dtype
+    with np.errstate(all="ignore"):
+        relative = absolute.astype(wide) / divisor.astype(wide)
+    lines = [
+        f"Tensor-likes are not {'equal' if equality else 'close'}!",
+        "",
+        f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})",
+    ]
+    for name, difference, tolerance in (
+        ("absolute", absolute, atol),
+        ("relative", relative, rtol),
+    ):
+        difference[close] = 0
+        known = difference.astype(np.float64) if difference.dtype.kind == "V" else difference
+        place = np.unravel_index(int(known.argmax()), known.shape)
+        index = tuple([int(each) for each in place])
+        lines.append(
+            f"Greatest {name} difference: {difference[index].item()} at index {index}"
+            f"{_allowed(tolerance, equality)}"
+        )
+    return "\n".join(lines)
+
+
+def _allowed(tolerance: float, equality: bool) -> str:
+    return "" if equality else f" (up to {tolerance} allowed)"
+
+
+def _located(place: tuple[Any, ...]) -> str:
+    if not place:
+        return ""
+    return f"\n\nThe failure occurred for item {''.join(f'[{item!r}]' for item in place)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex, np.number))
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _in_order(keys: set[Any]) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:
+        return list(keys)
+
+
+def _as_tensor(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        return as_tensor(value)
+    except Exception:  # whatever it raises: it is no tensor then
+        return None
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for each element.
+
+    Compared are tensors, NumPy arrays, numbers, and sequences and mappings of these, nested.
+
+    Args:
+        actual, expected: the pair.
+        allow_subclasses: whether a subclass of Tensor may be compared with a Tensor.
+        rtol, atol: the tolerances, both or neither; by default those of the dtypes: (1.6e-2, 1e-5) for bfloat16, (1e-3,
+            1e-5) for float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
+        equal_nan: whether NaN equals NaN.
+        check_device, check_dtype, check_layout, check_stride: what else has to be the same.
+        msg: a text to raise instead, or a function that is given the text and returns another.
+
+    Raises:
+        AssertionError: they are not close.
+        TypeError: there is no way to compare the two.
+        ValueError: only one of `rtol` and `atol` is given.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
+        >>> torch.testing.assert_close(torch.tensor([1, 2]), torch.tensor([1, 3]))
+        Traceback (most recent call last):
+            ...
+        AssertionError: Tensor-likes are not equal!
+        <BLANKLINE>
+        Mismatched elements: 1 / 2 (50.0%)
+        Greatest absolute difference: 1 at index (1,)
+        Greatest relative difference: 0.3333333432674408 at index (1,)
+    """
+    comparison = _Comparison(
+        rtol,
+        atol,
+        msg,
+        allow_subclasses=allow_subclasses,
+        equal_nan=equal_nan,
+        check_device=check_device,
+        check_dtype=check_dtype,
+        check_stride=check_stride,
+    )
+    comparison.compare(actual, expected)
+
+
+#: The tolerances by default of `assert_allclose`.
+_OLD_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Compare with wider tolerances, whatever the dtypes; deprecated, as in PyTorch: use `assert_close`.
+
+    Raises:
+        AssertionError: they are not close.
+    """
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
+        "use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
+        "https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    actual = actual if isinstance(actual, Tensor) else tensor(actual)
+    expected = expected if isinstance(expected, Tensor) else tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        found = [_OLD_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (actual, expected)]
+        rtol, atol = max(found[0][0], found[1][0]), max(found[0][1], found[1][1])
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
+    )
