@@ -171,7 +171,7 @@ SAME = """
     issubclass(torch.OutOfMemoryError, RuntimeError), torch.OutOfMemoryError is torch.cuda.OutOfMemoryError
     torch.version.cuda, torch.version.hip, torch.version.debug
     torch.cpu.is_available(), torch.cpu.device_count(), torch.cpu.current_device(), torch.cpu.synchronize()
-    torch.mps.is_available(), torch.xpu.is_available(), torch.mtia.is_available(), torch.xpu.device_count()
+    torch.mps.is_available(), torch.xpu.is_available(), torch.xpu.device_count()
     torch.backends.cudnn.version(), torch.backends.cudnn.is_available()
     torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit
     torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()

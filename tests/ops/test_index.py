@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,9 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.oracle import torch as oracle
 from tests.same import same_as_pytorch
 
 Program = Callable[[Any], Any]
-
-
-@pytest.fixture(autouse=True)
-def every_warning_each_time() -> Iterator[None]:
-    """PyTorch gives many of its warnings once per process."""
-    if oracle is not None:
-        oracle.set_warn_always(True)
-    yield
-    if oracle is not None:
-        oracle.set_warn_always(False)
 
 
 def block(torch: Any) -> Any:

@@ -36,6 +36,34 @@ CASES = [
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5, "amsgrad": True, "maximize": True}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.0}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.1, "betas": (0.5, 0.9), "momentum_decay": 0.1, "maximize": True}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.1, "betas": (0.5, 0.9), "maximize": True}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
+    ("Adagrad", {}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adagrad", {"lr": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-3}),
+    ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"alpha": 0.9, "eps": 1e-3, "momentum": 0.9}),
+    ("RMSprop", {"centered": True, "eps": 1e-3}),
+    ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "eps": 1e-2}),
+    ("RMSprop", {"weight_decay": 0.1, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.25, 1.5), "step_sizes": (0.05, 0.3)}),
+    ("Rprop", {"lr": 0.1, "maximize": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 2}),
+    ("ASGD", {"lr": 0.1, "weight_decay": 0.1, "t0": 0, "maximize": True}),
 ]
 IDS = [
     f"{name}-{'-'.join(f'{key}={value}' for key, value in options.items()) or 'default'}"
@@ -69,7 +97,8 @@ def assert_close(ours, theirs, dtype):
     assert str(ours.dtype) == str(theirs.dtype)
     expected = theirs.detach().numpy()
     bound = TOLERANCE[dtype]
-    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=bound, atol=bound)
+    size = max(1.0, float(np.abs(expected).max(initial=0)))
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=bound, atol=bound * size)
 
 
 def assert_same_state(ours, theirs, dtype):
