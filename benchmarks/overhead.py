@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-#: name: the call, of the library `t` and inputs of the size at hand: `x`, `y` square and float32, both requiring grad,
-#: with positive values; `v` a row of them; `i` integers, `m` a mask.
+#: name: the call, of the library `t` and inputs of the size at hand: `x`, `y` square and float32, recorded, with
+#: positive values; `v` a row of them; `i` integers, `m` a mask.
 OPS: dict[str, Callable[..., object]] = {
     "add": lambda t, x, y, v, i, m: x + y,
     "sub": lambda t, x, y, v, i, m: x - y,
@@ -57,8 +57,10 @@ OPS: dict[str, Callable[..., object]] = {
 def bound(torch: Any, call: Callable[..., object], size: int) -> Callable[[], object]:
     """Return the call with a library's inputs of `size` x `size`."""
     torch.manual_seed(0)
-    x, y = ((torch.rand(size, size) + 0.1).requires_grad_() for _ in range(2))
-    v = (torch.rand(size) + 0.1).requires_grad_()
+    # Results of something, as the inputs of most ops in a model are.
+    x, y, v = (
+        (torch.rand(*shape) + 0.1).requires_grad_() * 1 for shape in ((size, size), (size, size), (size,))
+    )
     i = torch.randint(0, size, (size, size))
     m = torch.rand(size, size) > 0.5
     return lambda: call(torch, x, y, v, i, m)

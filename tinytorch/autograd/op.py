@@ -1048,7 +1048,12 @@ def _caller(made: Op) -> Callable[..., Any]:
                 arrays[i] = made.checked(value, i)
             edges.append(edge)
         try:
-            result = kernel(*arrays) if plain else made.compute(arrays)
+            if plain:
+                result = kernel(*arrays)
+            elif kwargs:
+                result = made.compute(arrays)
+            else:  # what is given by keyword alone has its default
+                result = kernel(*arrays[:positional])
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
         if not alone:
@@ -1092,13 +1097,16 @@ def _caller(made: Op) -> Callable[..., Any]:
 
 def _caller_of_many(made: Op) -> Callable[..., Any]:
     """Return the caller of an op whose first argument is a sequence of tensors."""
-    differentiable, i = bool(made.wants), made.inputs[0]
+    differentiable, i, kernel, tails = bool(made.wants), made.inputs[0], made.kernel, made.tails
+    plain = len(made.arguments) == made.positional
+    alone = made.outputs == 1 and not (made.residuals or made.view or made.result or made.overload)
+    plan, node_class = made.plan_of(None) if differentiable else None, made.node_class
 
     def call(*args: Any, **kwargs: Any) -> Any:
         state = local.state
         if state.modes is not None:
             return dispatch(made, call, args, kwargs)
-        tail = None if kwargs else made.tails.get(len(args))
+        tail = None if kwargs else tails.get(len(args))
         values = made.bind(args, kwargs) if tail is None else args + tail
         arrays = list(values)
         given = values[i]
@@ -1107,11 +1115,28 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
         except AttributeError:
             arrays[i] = [made._element(each, i, k) for k, each in enumerate(given)]
         try:
-            result = made.compute(arrays)
+            result = kernel(*arrays) if plain else made.compute(arrays)
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
         edges = made.edges_of(given) if state.grad and differentiable else None
-        return several_outputs(made, values, result, state, edges is not None, edges or ())
+        if not alone:
+            return several_outputs(made, values, result, state, edges is not None, edges or ())
+        out = wrap(result)
+        if edges is not None and result.dtype.kind in FLOATS:
+            node: Any = _new(node_class)
+            node.edges = tuple(edges)
+            node.plan = plan
+            node.hooks = None
+            node.number = next(numbers)
+            node.shape = result.shape
+            node.dtype = result.dtype
+            node.saved = [
+                values[position] if kind == PLAIN else made.saved((kind, position), values, (result,), out._cell)
+                for kind, position in plan.sources
+            ]
+            out._edge = (node, 0)
+            out._requires_grad = True
+        return out
 
     return call
 

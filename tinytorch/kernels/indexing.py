@@ -360,7 +360,7 @@ def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
     total = index.astype(_INT64, copy=False)
     if dim % len(shape) != len(shape) - 1:
         total = total * math.prod(shape[dim + 1 :])
-    if index.size <= 1 << 12 and type(index) is np.ndarray:
+    if index.size <= _SMALL and type(index) is np.ndarray:
         return total + _starts_of_small(shape, dim, index.shape)
     for steps in _starts(shape, dim, index):
         total = total + steps
@@ -378,9 +378,11 @@ def _starts(shape: tuple[int, ...], dim: int, index: Array) -> list[Array]:
     return found
 
 
-@functools.lru_cache(
-    64
-)  # a program gathers with the same few shapes, and these take longer than the rest
+_SMALL = 1 << 12
+
+
+# A program gathers with the same few shapes, and these take longer than the rest.
+@functools.lru_cache(64)
 def _starts_of_small(shape: tuple[int, ...], dim: int, size: tuple[int, ...]) -> Array:
     total = np.zeros(size, _INT64)
     for steps in _starts(shape, dim, total):
@@ -402,6 +404,18 @@ def ranks(places: Array) -> Array:
 
 def gather(x: Array, dim: int, index: Array) -> Array:
     """Return the elements of `x` at `index` along `dim`."""
+    shape = x.shape
+    if (
+        index.shape == shape  # the checks and steps of the usual case, at half the cost
+        and index.dtype is _INT64
+        and type(index) is np.ndarray
+        and 0 < index.size <= _SMALL
+        and 0 <= dim < x.ndim
+        and index.flags.c_contiguous
+        and np.maximum.reduce(index.reshape(-1).view(np.uint64)) < shape[dim]
+    ):
+        places = index if dim == x.ndim - 1 else index * math.prod(shape[dim + 1 :])
+        return x.reshape(-1).take(places + _starts_of_small(shape, dim, shape))
     axis = check_gather("gather", x, dim, index)
     if not index.size:
         return np.empty_like(x, shape=index.shape)

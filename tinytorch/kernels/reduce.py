@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -197,9 +198,17 @@ def _middle(x: Any) -> Any:
 def divided(sums: Any, count: float) -> Any:
     """Return `sums / count`: infinities and NaN where nothing was counted, without a warning."""
     if count > 0:
+        if type(sums) is np.ndarray and sums.ndim and sums.dtype.kind == "f":
+            return sums / _number(count, sums.dtype)
         return sums / count
     with np.errstate(divide="ignore", invalid="ignore"):
         return sums / max(count, 0)
+
+
+@functools.lru_cache(256)
+def _number(value: float, kind: Any) -> Any:
+    """Return a number as an array: NumPy divides by that in half the time of a Python number."""
+    return np.array(value, kind)
 
 
 def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:

@@ -1179,7 +1179,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-    return _cat(_tensors("cat", tensors), dim)
+    return _cat(tensors if type(tensors) is list else _tensors("cat", tensors), dim)
 
 
 concat = concatenate = cat
@@ -1202,7 +1202,7 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    return _stack(_tensors("stack", tensors), dim)
+    return _stack(tensors if type(tensors) is list else _tensors("stack", tensors), dim)
 
 
 def hstack(tensors: Any) -> Tensor:
