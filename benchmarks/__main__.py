@@ -27,7 +27,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import tinytorch  # noqa: E402
-from benchmarks import pinn_step  # noqa: E402
+from benchmarks import overhead, pinn_step  # noqa: E402
 from benchmarks.measure import Row, alternate, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -227,6 +227,24 @@ def operations(args: argparse.Namespace) -> Iterator[Row]:
         yield compare(what, make, aim, unit="us", blocks=args.blocks, times=5, warm_up=1, per=N)
 
 
+def forty(args: argparse.Namespace) -> Iterator[Row]:
+    """Forty common ops on small and on large inputs, and the mean of their ratios."""
+    for size, what, aim in ((8, "8 x 8", 1.1), (1000, "1,000 x 1,000", 1.3)):
+        found = overhead.compare(sides(), size, args.blocks // 3)
+        ratios = {name: each[0] / each[-1] for name, each in found.items() if PYTORCH}
+        for name, taken in found.items():
+            theirs = taken[1] * 1e6 if PYTORCH else None
+            yield Row(f"{name}, {what}", "us", taken[0] * 1e6, theirs, ratios.get(name))
+        if ratios:
+            ours, theirs = (
+                statistics.geometric_mean(each) * 1e6 for each in zip(*found.values(), strict=True)
+            )
+            ratio = statistics.geometric_mean(ratios.values())
+            yield Row(
+                f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim
+            )
+
+
 #: Whole processes come first: a child's peak memory counts that of the parent it was forked from,
 #: which is large once PyTorch is imported here.
 ROWS = {
@@ -236,6 +254,7 @@ ROWS = {
     "chain": chain,
     "step": steps,
     "pinn": pinn,
+    "ops": forty,
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +57,8 @@ def bound(torch: Any, call: Callable[..., object], size: int) -> Callable[[], ob
     torch.manual_seed(0)
     # Results of something, as the inputs of most ops in a model are.
     x, y, v = (
-        (torch.rand(*shape) + 0.1).requires_grad_() * 1 for shape in ((size, size), (size, size), (size,))
+        (torch.rand(*shape) + 0.1).requires_grad_() * 1
+        for shape in ((size, size), (size, size), (size,))
     )
     i = torch.randint(0, size, (size, size))
     m = torch.rand(size, size) > 0.5
@@ -94,8 +93,3 @@ def compare(libraries: list[Any], size: int, blocks: int) -> dict[str, tuple[flo
                 into.append(seconds(work, times))
         found[name] = tuple(min(each) for each in taken)
     return found
-
-
-def mean_ratio(found: dict[str, tuple[float, ...]]) -> float:
-    """Return the geometric mean of the ratios of the first library to the second."""
-    return math.exp(statistics.fmean(math.log(ours / theirs) for ours, theirs in found.values()))

@@ -666,6 +666,28 @@ class Op:
                 k += 1
             if not key & 255:
                 return None
+        node = self.node(key, edges, values, outs, cell, residuals)
+        if written_to is not None:
+            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
+            # are saved as of before the write, so that backward finds them modified.
+            saved = node.saved
+            for k, (kind, position) in enumerate(node.plan.sources):
+                if kind != INPUT:
+                    continue
+                tensor, version = saved[k]
+                if position == self.inputs[0]:
+                    held = wrap(before)
+                    held._edge, held._requires_grad = edges[0], edges[0] is not None
+                    saved[k] = (held, 0)
+                elif tensor._cell is written_to._cell:
+                    saved[k] = (tensor, version - 1)
+        return node
+
+    def node(
+        self, key: Any, edges: Any, values: tuple[Any, ...], outs: Sequence[Any], cell: Any,
+        residuals: tuple[Any, ...] = (),
+    ) -> OpNode:  # fmt: skip
+        """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
         plan = self.plans.get(key) or self.plan_of(key)
         overload = self.overload
         node: OpNode = _new(
@@ -691,19 +713,6 @@ class Op:
                 saved.append((values[source[1]], values[source[1]]._cell[0]))
             else:
                 saved.append(self.saved(source, values, outs, cell, residuals))
-        if written_to is not None:
-            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
-            # are saved as of before the write, so that backward finds them modified.
-            for k, (kind, position) in enumerate(plan.sources):
-                if kind != INPUT:
-                    continue
-                tensor, version = saved[k]
-                if position == self.inputs[0]:
-                    held = wrap(before)
-                    held._edge, held._requires_grad = edges[0], edges[0] is not None
-                    saved[k] = (held, 0)
-                elif tensor._cell is written_to._cell:
-                    saved[k] = (tensor, version - 1)
         return node
 
     def saved(
@@ -1019,7 +1028,7 @@ def _caller(made: Op) -> Callable[..., Any]:
     kernel, tails, positional, plans = made.kernel, made.tails, made.positional, made.plans
     plain = len(made.arguments) == positional  # nothing is given to the kernel by keyword
     alone, wrapped, view = made.outputs == 1 and not made.residuals, made.result, made.view
-    node_class, overload, recorded = made.node_class, made.overload, 0 not in made.nondiff
+    node_class, overload, differentiable = made.node_class, made.overload, 0 not in made.nondiff
     # Per input its position, and the bits of `Op.plans` that say that it needs a gradient, and that it is a tensor.
     slots = [(i, 0 if made._constant[k] else 1 << k, 256 << k) for k, i in enumerate(made.inputs)]
 
@@ -1057,7 +1066,8 @@ def _caller(made: Op) -> Callable[..., Any]:
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
         if not alone:
-            return several_outputs(made, values, result, state, key, edges)
+            recorded = edges if key & 255 else None
+            return several_outputs(made, values, result, state, key, recorded)
         if type(result) is not np.ndarray:
             result = as_array(result)
         out: Tensor = _new(Tensor)
@@ -1068,7 +1078,7 @@ def _caller(made: Op) -> Callable[..., Any]:
             make_view(out, values[0], state)
         else:
             out._cell = None if state.inference else [0]
-        if key & 255 and recorded and result.dtype.kind in FLOATS:
+        if key & 255 and differentiable and result.dtype.kind in FLOATS:
             node: Any = _new(
                 node_class if overload is None or values[overload[0]] is None else overload[1]
             )
@@ -1120,7 +1130,7 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
             raise translated(made, values, error) from None
         edges = made.edges_of(given) if state.grad and differentiable else None
         if not alone:
-            return several_outputs(made, values, result, state, edges is not None, edges or ())
+            return several_outputs(made, values, result, state, None, edges)
         out = wrap(result)
         if edges is not None and result.dtype.kind in FLOATS:
             node: Any = _new(node_class)
@@ -1142,18 +1152,34 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
 
 
 def several_outputs(
-    made: Op, values: tuple[Any, ...], result: Any, state: Any, key: int, edges: Any
+    made: Op, values: tuple[Any, ...], result: Any, state: Any, key: Any, edges: Any
 ) -> Any:
-    """Wrap and record what a kernel returned: the outputs, if there are several, and residuals."""
+    """Wrap and record what a kernel returned: the outputs, if there are several, and residuals.
+
+    Args:
+        made: the op.
+        values: the arguments.
+        result: what the kernel returned.
+        state: this thread's.
+        key: see `Op.plan_of`.
+        edges: the inputs' edges; None if nothing is to be recorded.
+    """
     hidden, several = len(made.residuals), made.outputs != 1
     results = [as_array(each) for each in result] if hidden or several else [as_array(result)]
-    count = len(results) - hidden
-    tensors = [wrap(array) for array in results[:count]]
+    residuals = tuple(results[-hidden:]) if hidden else ()
+    arrays = results[:-hidden] if hidden else results
+    tensors = [wrap(array) for array in arrays]
     if made.view:
         for each in tensors:
             make_view(each, values[0], state, SEVERAL if several else USUAL)
-    if key & 255:
-        attach(made, edges, values, tensors, tuple(results[count:]))
+    if edges is not None:
+        node: Any = None
+        for number, array in enumerate(arrays):
+            if array.dtype.kind in FLOATS and number not in made.nondiff:
+                if node is None:
+                    node = made.node(key, edges, values, arrays, tensors[0]._cell, residuals)
+                each = tensors[number]
+                each._edge, each._requires_grad = (node, number), True
     if made.result is not None:
         return made.result(*tensors)
     return tuple(tensors) if several else tensors[0]
@@ -1223,32 +1249,6 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         return out if wrapped is None else wrapped(out)
 
     return call
-
-
-def attach(
-    made: Op,
-    edges: list[Edge | None],
-    values: tuple[Any, ...],
-    tensors: list[Tensor],
-    residuals: tuple[Any, ...],
-) -> None:
-    """Record a call and make its results non-leaf tensors."""
-    number = 0
-    node: Any = None
-    for each in tensors:
-        if each._array.dtype.kind in FLOATS and number not in made.nondiff:
-            if node is None:
-                node = made.record(
-                    edges,
-                    values,
-                    tuple([out._array for out in tensors]),
-                    tensors[0]._cell,
-                    residuals,
-                )
-                if node is None:
-                    return
-            each._edge, each._requires_grad = (node, number), True
-        number += 1
 
 
 def _unary(made: Op) -> Callable[[Any], Any]:

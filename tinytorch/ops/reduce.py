@@ -508,13 +508,18 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return zeros.scatter(dim, _kept(index, shape, dim), values)
 
 
+def _named(name: str) -> Callable[..., Any]:
+    made = getattr(return_types, name)
+    return lambda *parts: made(parts)
+
+
 def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that selects one element along a dimension, and returns it with its index."""
     return op(
         x=lambda g, out1, x_shape, dim: _placed(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
-        result=lambda *parts: getattr(return_types, name)(parts),
+        result=_named(name),
         name=name.capitalize(),
     )
 
@@ -697,7 +702,7 @@ def _cumulative_selection(name: str) -> Callable[[Callable[..., Any]], Any]:
         x=lambda g, out1, x_shape, dim: _gathered_back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
-        result=lambda *parts: getattr(return_types, name)(parts),
+        result=_named(name),
         name=name.capitalize(),
     )
 
