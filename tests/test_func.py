@@ -560,10 +560,48 @@ def test_linearize_calls_its_function_once() -> None:
     assert tinytorch.equal(output["a"], expected[0]["a"])
 
 
-@pytest.mark.parametrize("vmap", [tinytorch.vmap, tinytorch.func.vmap])
-def test_vmap_says_what_to_do(vmap: Any) -> None:
-    with pytest.raises(NotImplementedError, match="stack"):
-        vmap(tinytorch.sin)
+VMAPPED: dict[str, Any] = {
+    "one": lambda t, x, y: t.vmap(t.sin)(x),
+    "two": lambda t, x, y: t.vmap(t.dot)(x, y),
+    "dimensions": lambda t, x, y: t.vmap(lambda a, b: a * b, in_dims=(1, None), out_dims=-1)(x, y[0, 0]),
+    "all in one dimension": lambda t, x, y: t.vmap(lambda a, b: a - b, 1, 1)(x, y),
+    "containers": lambda t, x, y: t.vmap(lambda d, *, k: {"a": d["x"] + k, "b": [d["y"]]})({"x": x, "y": y}, k=x),
+    "nested dimensions": lambda t, x, y: t.vmap(lambda p: p[0] * p[1], in_dims=((0, None),))((x, y[0])),
+    "places of outputs": lambda t, x, y: t.vmap(lambda a: (a, a.sum()), out_dims=(1, 0))(x),
+    "chunks": lambda t, x, y: t.vmap(t.cos, chunk_size=2)(x),
+    "twice": lambda t, x, y: t.vmap(t.vmap(lambda a, b: a * b, (0, None)), (None, 0))(x[0], y[0]),
+    "gradients": lambda t, x, y: t.vmap(t.func.grad(lambda a, b: (a * b).sin().sum()), (0, None))(x, y[0]),
+    "gradient of": lambda t, x, y: t.func.grad(lambda a: t.vmap(t.dot)(a, y).pow(3).sum())(x),
+    "jacrev": lambda t, x, y: t.func.jacrev(lambda a: t.vmap(lambda b: b.exp().sum())(a))(x),
+    "jacfwd": lambda t, x, y: t.vmap(t.func.jacfwd(t.sin))(x),
+    "hessians": lambda t, x, y: t.vmap(t.func.hessian(lambda a: a.pow(4).sum()))(x),
+    "vjp": lambda t, x, y: t.func.vjp(t.vmap(t.tanh), x)[1](y),
+    "jvp": lambda t, x, y: t.func.jvp(t.vmap(t.tanh), (x,), (y,)),
+    "same numbers": lambda t, x, y: t.vmap(lambda a: a + t.rand(3), randomness="same")(x) - x,
+    "no inputs": lambda t, x, y: t.vmap(t.sin)(),
+    "sizes": lambda t, x, y: t.vmap(t.add)(x, y[:1]),
+    "no tensor": lambda t, x, y: t.vmap(t.add)(x, 1.0),
+    "no such dimension": lambda t, x, y: t.vmap(t.sin, 2)(x),
+    "a list of dimensions": lambda t, x, y: t.vmap(t.sin, [0])(x),
+    "no tensor comes out": lambda t, x, y: t.vmap(lambda a: 1.0)(x),
+    "randomness": lambda t, x, y: t.vmap(t.sin, randomness="maybe")(x),
+    "no chunk": lambda t, x, y: t.vmap(t.sin, chunk_size=0)(x),
+}  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", VMAPPED)
+def test_vmap(name: str) -> None:
+    def program(t: Any) -> Any:
+        x, y = (t.linspace(first, 2.0, 6, dtype=t.float64).reshape(2, 3) for first in (-1, 0.5))
+        return VMAPPED[name](t, x, y)
+
+    same(program)
+
+
+def test_vmap_of_nothing_says_that_it_runs_per_element() -> None:
+    with pytest.raises(NotImplementedError, match="once per element"):
+        tinytorch.vmap(tinytorch.sin)(tinytorch.ones(0, 2))
 
 
 def test_transforms_keep_the_functions_name() -> None:

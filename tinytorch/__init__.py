@@ -23,6 +23,7 @@ from tinytorch.dtypes import *
 from tinytorch.kernels.printing import set_printoptions
 from tinytorch.layout import *
 from tinytorch.legacy import *
+from tinytorch.ops.conv import *
 from tinytorch.ops.copies import *
 from tinytorch.ops.create import *
 from tinytorch.ops.embedding import *
@@ -30,10 +31,13 @@ from tinytorch.ops.decompose import *
 from tinytorch.ops.index import *
 from tinytorch.ops.linalg import *
 from tinytorch.ops.pointwise import *
+from tinytorch.ops.pool import *
 from tinytorch.ops.random import *
 from tinytorch.ops.reduce import *
+from tinytorch.ops.rnn import *
 from tinytorch.ops.norm import *
 from tinytorch.ops.matrices import *  # after reduce: its norm knows singular values
+from tinytorch.ops.resample import *
 from tinytorch.ops.shape import *
 from tinytorch.ops.special import *
 from tinytorch.ops.statistics import *
@@ -114,6 +118,8 @@ from tinytorch.nn.functional import (
 from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch.ops import random
 from tinytorch.functions import *
+from tinytorch.losses import *
+from tinytorch.summary import summary
 from tinytorch.ops.create import inclusive_range as range
 from tinytorch import functions as _functions
 from tinytorch.ops import out as _out
@@ -130,5 +136,6 @@ newaxis = None
 __all__ = sorted(
     name
     for name in globals()
-    if not name.startswith("_") and name not in ("functions", "methods", "ops", "kernels", "legacy")
+    if not name.startswith("_")
+    and name not in ("functions", "losses", "methods", "ops", "kernels", "legacy")
 )

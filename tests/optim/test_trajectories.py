@@ -151,7 +151,8 @@ def test_goes_on_from_a_checkpoint_of_the_other(name, options, ours_first, tmp_p
         walk(module, through, each, dtype, [4, 5])
     mine, theirs = (params, others) if ours_first else (others, params)
     for p, q in zip(mine, theirs, strict=True):
-        assert_close(p, q, dtype)
+        # (Loading casts what NAdam and ASGD keep as one number in float32 to the parameter's dtype.)
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), 1e-6, 1e-6)
 
 
 @needs_oracle

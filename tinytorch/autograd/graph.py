@@ -86,6 +86,15 @@ class RemovableHandle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
+    def __getstate__(self) -> Any:
+        return [reference() for reference in self._dicts], self.id
+
+    def __setstate__(self, state: Any) -> None:
+        # (Copied, or read from a file, together with the dictionaries: then it is a handle of the copies.)
+        dicts, self.id = state
+        self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
     def __enter__(self) -> RemovableHandle:
         return self
 

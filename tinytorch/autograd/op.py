@@ -684,7 +684,7 @@ class Op:
         return node
 
     def node(
-        self, key: Any, edges: Any, values: tuple[Any, ...], outs: Sequence[Any], cell: Any,
+        self, key: Any, edges: Any, values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
         residuals: tuple[Any, ...] = (),
     ) -> OpNode:  # fmt: skip
         """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
@@ -1110,7 +1110,6 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
     differentiable, i, kernel, tails = bool(made.wants), made.inputs[0], made.kernel, made.tails
     plain = len(made.arguments) == made.positional
     alone = made.outputs == 1 and not (made.residuals or made.view or made.result or made.overload)
-    plan, node_class = made.plan_of(None) if differentiable else None, made.node_class
 
     def call(*args: Any, **kwargs: Any) -> Any:
         state = local.state
@@ -1133,17 +1132,7 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
             return several_outputs(made, values, result, state, None, edges)
         out = wrap(result)
         if edges is not None and result.dtype.kind in FLOATS:
-            node: Any = _new(node_class)
-            node.edges = tuple(edges)
-            node.plan = plan
-            node.hooks = None
-            node.number = next(numbers)
-            node.shape = result.shape
-            node.dtype = result.dtype
-            node.saved = [
-                values[position] if kind == PLAIN else made.saved((kind, position), values, (result,), out._cell)
-                for kind, position in plan.sources
-            ]
+            node = made.node(None, edges, values, (result,), out._cell)
             out._edge = (node, 0)
             out._requires_grad = True
         return out
@@ -1177,7 +1166,7 @@ def several_outputs(
         for number, array in enumerate(arrays):
             if array.dtype.kind in FLOATS and number not in made.nondiff:
                 if node is None:
-                    node = made.node(key, edges, values, arrays, tensors[0]._cell, residuals)
+                    node = made.node(key, edges, values, tuple(arrays), tensors[0]._cell, residuals)
                 each = tensors[number]
                 each._edge, each._requires_grad = (node, number), True
     if made.result is not None:
@@ -1254,7 +1243,9 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
 def _unary(made: Op) -> Callable[[Any], Any]:
     def of_many(array: Any) -> Any:
         # (A kernel that refuses some dtypes, none of floating point, names its ufunc.)
-        return parallel.each(getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array)
+        return parallel.each(
+            getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array
+        )
 
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None

@@ -28,6 +28,8 @@ from tinytorch.autograd.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edg
 from tinytorch.autograd.mode import enable_grad, local
 from tinytorch.func.pytree import Structure, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
+from tinytorch.ops.random import get_rng_state, set_rng_state
+from tinytorch.ops.shape import stack
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
@@ -708,16 +710,131 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Function:
-    """Raise NotImplementedError: there is no vectorization; loop over the batch and stack the results.
+    """Return `func` of each element of a batch, its results stacked.
+
+    There is no vectorization: `func` runs once per element, and takes as much longer. Values and derivatives are those
+    of a loop over the batch, also inside of other transforms and with others inside.
+
+    Args:
+        func: a function of tensors, and containers of them, that returns such.
+        in_dims: the dimension of the batch in the arguments: one for all, or a tuple with one per argument, nested as
+            far as dimensions differ; None where the whole is given to each run, as keyword arguments are.
+        out_dims: where it goes in the results; None (which takes the first run's) where they do not depend on it.
+        randomness: "same" starts each run with the generator's state of the first. With "error" and "different"
+            each run draws its own numbers; PyTorch raises an error for "error".
+        chunk_size: accepted; the elements are computed one at a time anyway.
+
+    Raises:
+        NotImplementedError: the batch is empty, so that there is no run to tell what comes out.
+        ValueError: the batches' sizes differ; a dimension is not there; what is mapped is no tensor.
 
     Example:
         >>> import tinytorch as torch
         >>> batch = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> torch.stack([torch.func.grad(lambda x: (x * x).sum())(x) for x in batch])  # vmap(grad(...))(batch)
+        >>> torch.vmap(torch.func.grad(lambda x: (x * x).sum()))(batch)
         tensor([[2., 4.],
                 [6., 8.]])
     """
-    raise NotImplementedError(
-        "vmap is left out of tinytorch. Loop over the batch and stack the results: instead of vmap(f)(xs), "
-        "torch.stack([f(x) for x in xs]); where f returns a container, stack each of its tensors."
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
+        )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("vmap: chunk_size should be None or greater than 0.")
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if not isinstance(in_dims, (int, tuple)):
+            raise ValueError(
+                f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
+                f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
+            )
+        if not args:
+            raise ValueError(
+                f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
+                "vmap over a function with no inputs. The latter is unsupported."
+            )
+        leaves, structure = flatten(args)
+        dims = _per_leaf(in_dims, args, "in_dims")
+        sizes = [
+            _mapped_size(leaf, dim)
+            for leaf, dim in zip(leaves, dims, strict=True)
+            if dim is not None
+        ]
+        if not sizes:
+            raise ValueError(
+                f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped: all "
+                "`in_dims` are None"
+            )
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                f"{sizes} for the mapped dimension"
+            )
+        if not sizes[0]:
+            raise NotImplementedError(
+                "vmap over an empty batch: tinytorch runs the function once per element"
+            )
+        state = get_rng_state() if randomness == "same" else None
+        results: list[list[Any]] = []
+        for k in range(sizes[0]):
+            if state is not None:
+                set_rng_state(state)
+            picked = [
+                leaf if dim is None else leaf.select(dim, k)
+                for leaf, dim in zip(leaves, dims, strict=True)
+            ]
+            out = func(*unflatten(picked, structure), **kwargs)
+            found, shape = flatten(out)
+            for each in found:
+                if not isinstance(each, Tensor):
+                    raise ValueError(
+                        f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. "
+                        "Did you mean to set out_dims= to None for output?"
+                    )
+            results.append(found)
+        placed = _per_leaf(out_dims, out, "out_dims")
+        stacked = [
+            column[0] if dim is None else stack(column, dim)
+            for column, dim in zip(zip(*results, strict=True), placed, strict=True)
+        ]
+        return unflatten(stacked, shape)
+
+    return mapped
+
+
+def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
+    """Return a dimension for each leaf of a tree, given one for all, or a tree of them that is as deep or less."""
+    leaves, _ = flatten(tree)
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(leaves)
+    if isinstance(tree, dict) and isinstance(dims, dict) and dims.keys() == tree.keys():
+        return [dim for key in tree for dim in _per_leaf(dims[key], tree[key], what)]
+    if isinstance(tree, (tuple, list)) and isinstance(dims, (tuple, list)):
+        if len(dims) == len(tree):
+            pairs = zip(dims, tree, strict=True)
+            return [dim for own, part in pairs for dim in _per_leaf(own, part, what)]
+    elif isinstance(dims, tuple) and len(dims) == 1:  # of one output
+        return _per_leaf(dims[0], tree, what)
+    raise ValueError(
+        f"vmap: {what} is not compatible with the structure of the "
+        f"{'inputs' if what == 'in_dims' else 'outputs'}: {dims}"
     )
+
+
+def _mapped_size(leaf: Any, dim: int) -> int:
+    if not isinstance(leaf, Tensor):
+        raise ValueError(
+            f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor "
+            "arguments, please use None as the respective in_dim"
+        )
+    if not -leaf.ndim <= dim < leaf.ndim:
+        raise ValueError(
+            f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} so expected "
+            f"in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
+        )
+    return leaf.shape[dim]
+
+
+def _name(func: Function) -> str:
+    return getattr(func, "__name__", repr(func))

@@ -37,6 +37,7 @@ _threads = _available()
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0
 _starting = threading.Lock()
+_worker = threading.local()
 
 
 def get_threads() -> int:
@@ -99,9 +100,7 @@ def total(x: Array) -> Any:
 
 def _alike(arrays: Sequence[Array]) -> bool:
     shape = arrays[0].shape
-    return all(
-        type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous for x in arrays
-    )
+    return all(type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous for x in arrays)
 
 
 def _in_pieces(
@@ -138,7 +137,9 @@ def _in_pieces(
 def share(work: Piece, size: int) -> None:
     """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all."""
     count = _threads
-    if count == 1:
+    if count == 1 or getattr(
+        _worker, "here", False
+    ):  # a worker that waited for workers might wait for ever
         work(0, size)
         return
     if _workers < count - 1:
@@ -166,6 +167,7 @@ def _start(count: int) -> None:
 
 
 def _run() -> None:
+    _worker.here = True
     tasks = _tasks
     while True:
         work, begin, end, done = tasks.get()

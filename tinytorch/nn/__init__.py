@@ -1,5 +1,6 @@
 """Layers, losses and models: `nn.Module` and what is built on it."""
 
+from tinytorch.nn import attention as attention
 from tinytorch.nn import functional as functional
 from tinytorch.nn import init as init
 from tinytorch.nn import modules as modules
@@ -8,7 +9,19 @@ from tinytorch.nn import utils as utils
 from tinytorch.nn.modules import *  # noqa: F403
 from tinytorch.nn.parameter import Buffer as Buffer
 from tinytorch.nn.parameter import Parameter as Parameter
+from tinytorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from tinytorch.nn.parameter import UninitializedParameter as UninitializedParameter
 
 __all__ = sorted(
-    [*modules.__all__, "Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+    [
+        *modules.__all__,
+        "Buffer",
+        "Parameter",
+        "attention",
+        "functional",
+        "init",
+        "modules",
+        "parameter",
+        "utils",
+    ]
 )

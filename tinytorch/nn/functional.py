@@ -1,7 +1,7 @@
-"""Functions of neural networks, `torch.nn.functional`: activations, losses, dropout, distances.
+"""Functions of neural networks, `torch.nn.functional`: activations, losses, dropout, distances, convolutions.
 
 The functions here see to arguments (in place or not, deprecated ones, shapes, dtypes) and hand on
-to `ops.nn`; some are composed of Tensor operations. Convolutions and pooling are not here yet.
+to `ops.nn`; some are composed of Tensor operations.
 """
 
 from __future__ import annotations
@@ -17,34 +17,94 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.inplace import in_place
 from tinytorch.autograd.mode import is_grad_enabled, no_grad
+from tinytorch.nn._padding import pad
+from tinytorch.nn._pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from tinytorch.nn._resampling import (
+    affine_grid,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from tinytorch.ops import ctc as _ctc
 from tinytorch.ops import embedding as _embedding
 from tinytorch.ops import nn
 from tinytorch.ops import norm as _norm
-from tinytorch.ops.attention import scaled_dot_product_attention
+from tinytorch.ops.attention import multi_head_attention_forward, scaled_dot_product_attention
+from tinytorch.ops.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
+)
 from tinytorch.ops.copies import (
     channel_shuffle,
     native_channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
 )
+from tinytorch.ops.matrices import pdist
 from tinytorch.ops.nn import gelu, hardshrink, linear, logsigmoid, prelu, softplus, softshrink
 from tinytorch.ops.norm import check_normalized_shape
 
 __all__ = [
-    "batch_norm", "group_norm", "instance_norm", "local_response_norm",
-    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
-    "channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-    "celu_", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag", "gaussian_nll_loss", "gelu", "glu",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss",
-    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad",
-    "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "rrelu",
-    "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "elu_", "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
+    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm",
+    "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear",
+    "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
+    "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish",
+    "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "native_channel_shuffle", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu",
+    "relu6", "relu_", "rms_norm", "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_",
+    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
 # Activations --------------------------------------------------------------------------------------
@@ -2043,15 +2103,9 @@ def batch_norm(
             raise ValueError(
                 f"Expected more than 1 value per channel when training, got input size {shape}"
             )
-    _check_running(running_mean, running_var, training)
     return _norm.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )
-
-
-def _check_running(mean: Tensor | None, var: Tensor | None, training: bool) -> None:
-    if training and (mean is None) != (var is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
 
 
 def instance_norm(
@@ -2093,7 +2147,6 @@ def instance_norm(
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
-    _check_running(running_mean, running_var, True)
     return _norm.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
     )
@@ -2187,67 +2240,144 @@ def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
     return total
 
 
-# Padding ------------------------------------------------------------------------------------------
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
 ) -> Tensor:
-    """Return `input` with a border.
+    """Return minus the log-probability that alignments of each sequence give its target.
+
+    An alignment has a label or the blank at each moment; repeated labels count once, unless a blank is between.
 
     Args:
-        input: any shape.
-        pad: (before, after) for the last dimension, then for the one before it, and so on; negative
-            numbers cut off.
-        mode: "constant", "reflect", "replicate" or "circular".
-        value: what a constant border holds, by default 0.
+        log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
+            (T, C).
+        targets: labels, shape (N, S), or those of all targets one after another.
+        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
+        target_lengths: of the targets.
+        blank: the class that stands for no label.
+        reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
+        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
 
     Raises:
-        RuntimeError: `pad` has an odd length, or more pairs than `input` has dimensions; too much
-            is cut off.
-        NotImplementedError: there is no such mode.
+        RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0]]), (1, 0, 0, 1))
-        tensor([[0., 1., 2.],
-                [0., 0., 0.]])
+        >>> even = torch.full((2, 1, 2), 0.5).log()
+        >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
+        >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
+        tensor(1.3333)
+
+    Source:
+        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+        Neural Networks", 2006.
     """
-    widths = tuple(pad)
-    if len(widths) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if len(widths) > 2 * input.ndim:
-        raise RuntimeError(
-            "Padding length should be less than or equal to two times the input dimension but got "
-            "padding length "
-            f"{len(widths)} and input of dimension {input.ndim}"
-        )
-    if mode == "constant":
-        out: Tensor = nn.constant_pad(input, widths, 0 if value is None else value)
-        return out
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    for k in range(len(widths) // 2):
-        dim, before, after = input.ndim - 1 - k, widths[2 * k], widths[2 * k + 1]
-        input = input.index_select(dim, wrap(_border(mode, input.shape[dim], before, after)))
-    return input
+    number = ("none", "mean", "sum").index(_reduction(None, None, reduction))
+    return _ctc.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
+    )
 
 
-def _border(mode: str, length: int, before: int, after: int) -> Any:
-    """Return which element of a dimension each place of the padded one takes."""
-    places = np.arange(-before, length + after)
-    if mode == "replicate":
-        return places.clip(0, length - 1)
-    if mode == "circular":
-        if max(before, after) > length:
-            raise RuntimeError("Padding value causes wrapping around more than once.")
-        return places % length
-    if max(before, after) >= length:
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
+
+    Args:
+        input: scores, shape (N, C) or (C,).
+        target: the labels of each sample, then a -1; of the input's shape, int64.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        RuntimeError: the shapes do not fit, or a label is no class.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    shape = [*input.shape]
+    if input.ndim > 2 or (input.ndim and not shape[-1]):
         raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, but "
-            "got: padding "
-            f"({before}, {after}) at a dimension of length {length}"
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
         )
-    return length - 1 - np.abs(length - 1 - np.abs(places))
+    if target.numel() != input.numel() or (input.ndim and target.shape != input.shape):
+        raise RuntimeError(
+            f"inconsistent target size: {[*target.shape]} for input of size: {shape}"
+        )
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
+    kernel = "multilabel_margin_loss_forward_out_frame"
+    if input._array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
+    nn._check_floating(kernel, input._array)
+    scores = input if input.ndim == 2 else input.reshape(1, -1)
+    count, classes = scores.shape
+    labels = target._array.reshape(count, classes)
+    if labels.size and (labels.min() < -1 or labels.max() >= classes):
+        raise RuntimeError("argument #2 'target' is out of range")
+    counts = np.logical_and.accumulate(labels >= 0, 1)  # up to the first -1
+    labels = np.where(counts, labels, 0)
+    is_label = np.zeros_like(counts)
+    sample, place = np.nonzero(counts)
+    is_label[sample, labels[sample, place]] = True
+    own = scores.gather(1, wrap(labels)).unsqueeze(2)  # (N, labels, 1) against (N, 1, classes)
+    pairs = counts[:, :, None] & ~is_label[:, None, :]
+    losses = (1 - own + scores.unsqueeze(1)).clamp_min(0).masked_fill(wrap(~pairs), 0)
+    each = losses.sum((1, 2)) / classes
+    if input.ndim < 2:
+        return each.reshape(())
+    # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
+    return each.sum() if reduction == "mean" and not count else _reduced(each, reduction)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
+
+    Args:
+        input: shape (N, C, *).
+        p: the probability of a channel to be set.
+        training: False to return the input.
+        inplace: whether to write into the input.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
+        tensor([[1., 1.]])
+
+    Source:
+        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+    _check_probability(p)
+    if p == 0 or not training or not input._array.size:
+        return input
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
+    kept = wrap(np.zeros_like(input._array, shape=shape))
+    if p == 1:
+        return input.mul_(kept) if inplace else input * kept
+    alpha = _SELU_ALPHA * _SELU_SCALE
+    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    kept.bernoulli_(1 - p)
+    shift = (kept - 1) * (alpha * a) + alpha * a * p
+    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift

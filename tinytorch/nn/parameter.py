@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
+from tinytorch.device import as_device
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
+]  # fmt: skip
 
 
 class _ParameterMeta(type):
@@ -118,4 +123,157 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 def _empty() -> Tensor:
     made: Tensor = wrap(np.empty(0, dtypes.get_default_dtype().numpy))
+    return made
+
+
+# Parameters and buffers whose shape is not known yet ----------------------------------------------
+
+
+class UninitializedTensorMixin:
+    """What parameters and buffers have in common that wait for their shape."""
+
+    cls_to_become: Any
+    data: Any
+    requires_grad: bool
+
+    def materialize(
+        self, shape: Any, device: Any = None, dtype: dtypes.dtype | None = None
+    ) -> None:
+        """Become a parameter (or buffer) of this shape, with memory that holds nothing yet.
+
+        Args:
+            shape: the sizes.
+            device: by default the one that was given.
+            dtype: likewise.
+        """
+        if device is not None:
+            as_device(device)
+        kind = dtypes.as_dtype(self.data.dtype if dtype is None else dtype)
+        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        self.data = wrap(np.empty(sizes, kind.numpy))
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Raise RuntimeError: it is not known yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self) -> None:
+        """Raise RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (type(self), (self.requires_grad,))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)  # type: ignore[call-arg]
+        return memo[id(self)]
+
+
+def _refusal(name: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a "
+            "`LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
+            "batch to initialize the parameters before calling torch functions"
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+# What can be done without a shape: to ask for and to change dtype and device, and what modules do.
+_ALLOWED = frozenset(
+    "bfloat16 char copy_ cpu cuda double float get_device half int is_complex is_floating_point long requires_grad_ "
+    "share_memory_ short size to type register_hook".split()
+)
+_OPERATORS = (
+    "abs add and bool contains div eq float floordiv ge getitem gt iadd imul int invert isub iter itruediv le len lt "
+    "matmul mod mul ne neg or pos pow radd rmatmul rmul rpow rsub rtruediv setitem sub truediv xor"
+).split()
+
+
+@functools.cache
+def _refuse_operations() -> None:
+    """Give the mixin a refusal for every operation, once; the operations are bound after this module is read."""
+    for name in dir(Tensor):
+        operator = name.startswith("__") and name.strip("_") in _OPERATORS
+        public = not name.startswith("_") and name not in _ALLOWED
+        wanted = operator or (public and callable(getattr(Tensor, name)))
+        if wanted and name not in UninitializedTensorMixin.__dict__:
+            setattr(UninitializedTensorMixin, name, _refusal(name))
+
+
+def is_lazy(param: Any) -> bool:
+    """Return whether a parameter or buffer waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape a lazy module finds out at its first call.
+
+    Args:
+        requires_grad: whether it is trained.
+        device, dtype: of the parameter that it will be.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.nn.parameter.UninitializedParameter()
+        >>> weight.materialize((2, 3))
+        >>> weight.shape
+        torch.Size([2, 3])
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        """Return the parameter, with an empty array of its dtype."""
+        return _lazy(cls, requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
+    """A buffer whose shape a lazy module finds out at its first call.
+
+    Args:
+        requires_grad: whether gradients flow to it.
+        device, dtype: of the buffer that it will be.
+        persistent: whether `state_dict` has it.
+    """
+
+    cls_to_become = Tensor
+    persistent: bool
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        """Return the buffer, with an empty array of its dtype."""
+        made = _lazy(cls, requires_grad, device, dtype)
+        made._is_buffer = True
+        made.persistent = persistent
+        return made
+
+
+def _lazy(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    _refuse_operations()
+    if device is not None:
+        as_device(device)
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    made = wrap(np.empty(0, kind.numpy), cls)
+    made._requires_grad = bool(requires_grad)
     return made

@@ -16,6 +16,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op, pointwise
 from tinytorch.kernels import activation, loss
+from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.ops.linalg import mm_nn, mm_tn
 from tinytorch.ops.pointwise import kept, zero_gradient
 from tinytorch.ops.shape import cat
@@ -503,7 +504,10 @@ def mish(x: Any) -> Any:
     return activation.mish(x)
 
 
-def _gelu_x(g: Tensor, x: Tensor, approximate: str) -> Tensor:
+def _gelu_x(g: Tensor, x: Tensor, approximate: str, cdf: Any) -> Tensor:
+    if cdf is not None:
+        grad: Tensor = wrap(activation.gelu_grad(g._array, x._array, cdf._array, approximate))
+        return grad
     if approximate == "tanh":
         k = math.sqrt(2 / math.pi)
         square = x * x
@@ -515,7 +519,7 @@ def _gelu_x(g: Tensor, x: Tensor, approximate: str) -> Tensor:
     return g * (cdf + x * density)
 
 
-@op(x=_gelu_x)
+@op(x=_gelu_x, residuals=("cdf",))
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 
@@ -810,11 +814,17 @@ def _layer_norm_rule(
     mean: Any,
     scale: Any,
 ) -> Any:
+    if mean is not None:
+        weights = None if weight is None else weight._array
+        grads = layer_norms.backward(
+            g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
+        )
+        return tuple([None if each is None else wrap(each) for each in grads])
+    # Under create_graph: differentiable, from the input.
     dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     leading = tuple(range(x.ndim - len(normalized_shape)))
-    if mean is None:  # under create_graph: differentiable, from the input
-        mean = x.mean(dims, keepdim=True)
-        scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
+    mean = x.mean(dims, keepdim=True)
+    scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
     normal = (x - mean) * scale
     grad = grad_weight = grad_bias = None
     if needs[0]:
@@ -842,19 +852,7 @@ def layer_norm(
 ) -> Any:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
     _check_floating("LayerNormKernelImpl", x)
-    wide = activation.widened(x)
-    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    mean = np.mean(wide, axes, keepdims=True)
-    out = wide - mean
-    scale = np.mean(out * out, axes, keepdims=True)
-    scale += eps
-    scale = 1 / np.sqrt(scale)
-    out *= scale
-    if weight is not None:
-        out *= weight
-    if bias is not None:
-        out += bias
-    return out.astype(x.dtype, copy=False), mean, scale
+    return layer_norms.forward(x, len(normalized_shape), weight, bias, eps)
 
 
 @op(

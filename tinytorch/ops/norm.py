@@ -192,6 +192,8 @@ def _batch_norm(
         _check_size(name, running, channels)
     _check_size("weight", weight, channels)
     _check_size("bias", bias, channels)
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     nn._check_floating("batch_norm", input._array)
     if input._array.ndim < 2:
         raise RuntimeError(
@@ -314,7 +316,7 @@ def instance_norm(
         >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 3.0], [5.0, 5.0]]])
         >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0001, False)
-        tensor([[[-0.9999,  0.9999],
+        tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
 
     Source:
@@ -329,14 +331,16 @@ def instance_norm(
     samples, channels = input._array.shape[:2]
     # The instances are channels of one sample.
     shape = (1, samples * channels, *input._array.shape[2:])
-    per_instance = [
-        None if each is None else each.repeat(samples)
-        for each in (weight, bias, running_mean, running_var)
-    ]
-    out = _batch_norm(input.reshape(shape), *per_instance, use_input_stats, momentum, eps)[0]
+
+    def repeated(each: Tensor | None) -> Tensor | None:
+        return None if each is None else each.repeat(samples)
+
+    per_mean, per_var = repeated(running_mean), repeated(running_var)
+    out = _batch_norm(
+        input.reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
+    )[0]  # fmt: skip
     if use_input_stats and samples:
-        moved = zip((running_mean, running_var), per_instance[2:], strict=True)
-        for running, each in moved:
+        for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:
                 running._array[...] = each._array.reshape(samples, channels).mean(0)
                 count_write(running)

@@ -10,9 +10,42 @@ Example:
     >>> optimizer.zero_grad()
 """
 
+from tinytorch.optim import lr_scheduler as lr_scheduler
+from tinytorch.optim import swa_utils as swa_utils
+from tinytorch.optim.adadelta import Adadelta
+from tinytorch.optim.adafactor import Adafactor
+from tinytorch.optim.adagrad import Adagrad
 from tinytorch.optim.adam import Adam
+from tinytorch.optim.adamax import Adamax
 from tinytorch.optim.adamw import AdamW
+from tinytorch.optim.asgd import ASGD
+from tinytorch.optim.lbfgs import LBFGS
+from tinytorch.optim.muon import Muon
+from tinytorch.optim.nadam import NAdam
 from tinytorch.optim.optimizer import Optimizer
+from tinytorch.optim.radam import RAdam
+from tinytorch.optim.rmsprop import RMSprop
+from tinytorch.optim.rprop import Rprop
 from tinytorch.optim.sgd import SGD
+from tinytorch.optim.sparse_adam import SparseAdam
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+]

@@ -6,13 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.dtypes import float32, float64, get_default_dtype
+from tinytorch._tensor import Tensor
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
+    check_betas,
+    check_capturable,
     check_implementation,
+    check_not_negative,
     check_one_element,
+    count,
+    zeros,
 )
 
 __all__ = ["Adam"]
@@ -71,6 +75,9 @@ class Adam(Optimizer):
         "fused": None,
     }
 
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
     def __init__(
         self,
         params: Params,
@@ -96,16 +103,10 @@ class Adam(Optimizer):
             )
         for name, value in zip(names, (lr, *betas), strict=True):
             check_one_element(name, value)
-        # Written so that "not a number" is invalid, too.
-        if not lr >= 0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not eps >= 0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for i, beta in enumerate(betas):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        if not weight_decay >= 0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_not_negative("learning rate", lr)
+        check_not_negative("epsilon value", eps)
+        check_betas(betas)
+        check_not_negative("weight_decay value", weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
             raise ValueError(
                 f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)"
@@ -113,7 +114,7 @@ class Adam(Optimizer):
         check_implementation(fused, foreach)
         defaults = {
             "lr": lr,
-            "betas": tuple(betas),
+            "betas": betas,
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -126,25 +127,15 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for kept in self.state.values():
-            if "step" in kept and not isinstance(kept["step"], Tensor):
-                kept["step"] = _count(float(kept["step"]))  # a number in checkpoints of old
-
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
-        return {"step": _count(0.0), **{name: wrap(np.zeros_like(p._array)) for name in names}}
+        return {"step": count(0.0), **{name: zeros(p) for name in names}}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
         beta1, beta2 = map(float, group["betas"])
         maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
-        if group["capturable"]:
-            raise AssertionError(
-                "If capturable=True, params and state_steps must be on supported devices, "
-                "which are accelerators: on a CPU leave it False"
-            )
+        check_capturable(group)
         step = state["step"]._array
         step += 1
         t = float(step)
@@ -174,9 +165,3 @@ class Adam(Optimizer):
             np.add(np.sqrt(v, out=s), eps, out=s)
             np.multiply(np.divide(m, s, out=s), scale, out=s)
             np.subtract(p, s, out=p)
-
-
-def _count(value: float) -> Tensor:
-    """Return a count of steps as PyTorch keeps it: a 0-d tensor of floating-point type."""
-    kind = float64 if get_default_dtype() is float64 else float32
-    return wrap(np.array(value, kind.numpy))

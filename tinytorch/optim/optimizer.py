@@ -18,10 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor
+from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import RemovableHandle
 from tinytorch.autograd.mode import enable_grad, local
 from tinytorch.autograd.profiler import record_function
+from tinytorch.dtypes import float32, float64, get_default_dtype
+from tinytorch.optim._plan import Plan
 
 __all__ = [
     "Optimizer",
@@ -159,6 +161,11 @@ class Optimizer:
 
     #: Options that checkpoints from before their time lack, and what these meant.
     _options_added_later: ClassVar[dict[str, Any]] = {}
+    #: Names of the numbers (not buffers) among what is kept for a parameter, each a 0-d tensor.
+    _counts: ClassVar[tuple[str, ...]] = ()
+    #: Whether `_update` treats every element by itself, and all that is kept for a parameter is
+    #: `_counts` and buffers of its shape: then small parameters are updated as one.
+    _elementwise: ClassVar[bool] = False
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, dict[Any, Any]]
@@ -170,9 +177,13 @@ class Optimizer:
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
     _scratch: dict[Any, list[Any]]
+    _plans: dict[int, Plan]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if not {"_update", "_new_state"}.isdisjoint(cls.__dict__):
+            # What a subclass does otherwise, it need not do element by element.
+            cls._elementwise = cls.__dict__.get("_elementwise", False)
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
@@ -209,6 +220,7 @@ class Optimizer:
             for when in ("pre", "post"):
                 self.__dict__.setdefault(f"_optimizer_{stage}_{when}_hooks", OrderedDict())
         self.__dict__.setdefault("_scratch", {})
+        self._plans = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in ("defaults", "state", "param_groups")}
@@ -219,6 +231,10 @@ class Optimizer:
         for group in self.param_groups:
             for option, meaning in self._options_added_later.items():
                 group.setdefault(option, meaning)
+        for kept in self.state.values():
+            for name in self._counts:
+                if name in kept and not isinstance(kept[name], Tensor):
+                    kept[name] = count(float(kept[name]))  # a number in checkpoints of old
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -248,8 +264,14 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for group in self.param_groups:
-            for p in group["params"]:
+        for number, group in enumerate(self.param_groups):
+            params = group["params"]
+            if self._elementwise and len(params) > 1:
+                plan = self._plans.get(number)
+                if plan is None or not plan.fits(params):
+                    plan = self._plans[number] = self._plan(group)
+                params = plan.carry_out(self.state, self._update, group)
+            for p in params:
                 grad = p.grad
                 if grad is None:
                     continue
@@ -259,6 +281,15 @@ class Optimizer:
                 if state:
                     self.state[p] = state
         return loss
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        """Return how to update the parameters of a group, with an entry in `state` for each."""
+        for p in group["params"]:
+            if p._grad is not None and not self.state.get(p):
+                state = self._new_state(p, group)
+                if state:
+                    self.state[p] = state
+        return Plan(group["params"], self.state, self._counts)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return what is kept for `p` from its first step on; nothing if not overridden."""
@@ -576,6 +607,47 @@ def _copy_for(p: Tensor, value: Any, key: Any = None) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_copy_for(p, v) for v in value)
     return deepcopy(value)
+
+
+def count(value: float) -> Tensor:
+    """Return a number as PyTorch keeps it in states: a 0-d tensor of floating-point type."""
+    kind = float64 if get_default_dtype() is float64 else float32
+    made: Tensor = wrap(np.array(value, kind.numpy))
+    return made
+
+
+def zeros(p: Tensor) -> Tensor:
+    """Return a buffer like a parameter, of zeros."""
+    made: Tensor = wrap(np.zeros_like(p._array))
+    return made
+
+
+def check_rate(lr: Any) -> None:
+    """Raise PyTorch's ValueError for a learning rate that is none."""
+    check_one_element("lr", lr)
+    check_not_negative("learning rate", lr)
+
+
+def check_not_negative(words: str, value: Any) -> None:
+    """Raise PyTorch's ValueError for a negative value, or one that is not a number."""
+    if not value >= 0:
+        raise ValueError(f"Invalid {words}: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Raise PyTorch's ValueError for a factor of an average that is not in [0, 1)."""
+    for i in range(2):
+        if not 0 <= betas[i] < 1:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_capturable(group: dict[str, Any]) -> None:
+    """Raise PyTorch's AssertionError for a group with the option for graphs on accelerators."""
+    if group["capturable"]:
+        raise AssertionError(
+            "If capturable=True, params and state_steps must be on supported devices, "
+            "which are accelerators: on a CPU leave it False"
+        )
 
 
 def check_one_element(words: str, value: Any) -> None:

@@ -64,6 +64,8 @@ class SGD(Optimizer):
         "fused": False,
     }
 
+    _elementwise: ClassVar[bool] = True
+
     def __init__(
         self,
         params: Params,

@@ -8,13 +8,15 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
+from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.attention import canonical_mask
 from tinytorch.ops.create import empty
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU",
+    "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "MultiheadAttention", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU",
     "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
     "Tanhshrink", "Threshold",
 ]  # fmt: skip
@@ -681,3 +683,151 @@ class Softmax2d(Module):
                 f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
             )
         return F.softmax(input, -3, _stacklevel=5)
+
+
+class MultiheadAttention(Module):
+    """Attention of several heads: softmax(Q Kᵀ / sqrt(d)) V of projections of the inputs, for each head its own.
+
+    Args:
+        embed_dim: length of the last dimension of queries and of the output.
+        num_heads: among how many heads it is divided.
+        dropout: the probability with which attention weights are dropped in training.
+        bias: whether the projections have biases.
+        add_bias_kv: whether one more key and value are learnt.
+        add_zero_attn: whether there is one more key and value of zeros.
+        kdim: length of the last dimension of keys, by default `embed_dim`.
+        vdim: that of values, by default `embed_dim`.
+        batch_first: whether inputs and output are (N, L, E) instead of (L, N, E).
+        device, dtype: of the parameters.
+
+    Attributes:
+        in_proj_weight: the weights of the three projections, `(3 * embed_dim, embed_dim)`; None where `kdim` or
+            `vdim` differ, then there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
+        in_proj_bias: their biases, `(3 * embed_dim,)`, 0 at first; or None.
+        bias_k, bias_v: the learnt key and value, or None.
+        out_proj: the projection of the result.
+
+    Raises:
+        AssertionError: `embed_dim` is no multiple of `num_heads`.
+        ValueError: one of them is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
+        >>> out, weights = attention(torch.ones(3, 4, 8), torch.ones(3, 5, 8), torch.ones(3, 5, 8))
+        >>> out.shape, weights.shape
+        (torch.Size([3, 4, 8]), torch.Size([3, 4, 5]))
+
+    Source:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
+    """
+
+    in_proj_weight: Tensor | None
+    in_proj_bias: Tensor | None
+    q_proj_weight: Tensor | None
+    k_proj_weight: Tensor | None
+    v_proj_weight: Tensor | None
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                "embed_dim and num_heads must be greater than 0, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+
+        def made(*shape: int) -> Parameter:
+            return Parameter(empty(shape, device=device, dtype=dtype))
+
+        separate = {
+            "q_proj_weight": embed_dim,
+            "k_proj_weight": self.kdim,
+            "v_proj_weight": self.vdim,
+        }
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = made(3 * embed_dim, embed_dim)
+            for name in separate:
+                self.register_parameter(name, None)
+        else:
+            for name, features in separate.items():
+                self.register_parameter(name, made(embed_dim, features))
+            self.register_parameter("in_proj_weight", None)
+        self.register_parameter("in_proj_bias", made(3 * embed_dim) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
+        )
+        self.bias_k = made(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_v = made(1, 1, embed_dim) if add_bias_kv else None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for weight in (
+            self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
+        ):  # fmt: skip
+            if weight is not None:
+                initial.xavier_uniform_(weight)
+        if self.in_proj_bias is not None and self.out_proj.bias is not None:
+            initial.constant_(self.in_proj_bias, 0.0)
+            initial.constant_(self.out_proj.bias, 0.0)
+        for learnt in (self.bias_k, self.bias_v):
+            if learnt is not None:
+                initial.xavier_normal_(learnt)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the result and the attention weights; arguments as `F.multi_head_attention_forward`."""
+        key_padding_mask = canonical_mask(
+            key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype
+        )
+        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
+        turned = self.batch_first and query.ndim == 3
+        if turned:
+            # (The same tensor stays one: its projections are one product.)
+            same_key, same_value = key is query, value is key
+            query = query.transpose(0, 1)
+            key = query if same_key else key.transpose(0, 1)
+            value = key if same_value else value.transpose(0, 1)
+        out, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights,
+            attn_mask=attn_mask, use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight, k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal,
+        )  # fmt: skip
+        return (out.transpose(0, 1) if turned else out), weights

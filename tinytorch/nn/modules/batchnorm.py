@@ -9,11 +9,15 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd.mode import no_grad
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.parameter import Parameter
+from tinytorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tinytorch.ops.create import empty, ones, tensor, zeros
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]  # fmt: skip
 
 
 class _NormBase(Module):
@@ -221,6 +225,134 @@ class BatchNorm3d(_BatchNorm):
         >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
         torch.Size([2, 3, 4, 4, 2])
     """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """Takes `num_features` from the first input."""
+
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        # Without members for now: they have their shapes later.
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = tensor(0, dtype=dtypes.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """Reset what is there."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give the parameters and statistics the shape that goes with `input`."""
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for each in (self.weight, self.bias, self.running_mean, self.running_var):
+                if each is not None:
+                    each.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm1d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `BatchNorm1d`, and so are the others.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyBatchNorm1d()
+        >>> layer(torch.randn(2, 5)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = BatchNorm1d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm2d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `BatchNorm2d`, and so are the others.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyBatchNorm2d()
+        >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = BatchNorm2d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm3d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `BatchNorm3d`, and so are the others.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyBatchNorm3d()
+        >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = BatchNorm3d
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:

@@ -6,7 +6,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 
-__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
 class _DropoutNd(Module):
@@ -135,3 +135,27 @@ class AlphaDropout(_DropoutNd):
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with elements dropped."""
         return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """`AlphaDropout` of whole channels, the second dimension.
+
+    Args:
+        p: the probability of a channel to be dropped.
+        inplace: has no meaning here, as in PyTorch.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))
+        tensor([[1., 1., 1.]])
+
+    Source:
+        Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with channels dropped."""
+        return F.feature_alpha_dropout(input, self.p, self.training)

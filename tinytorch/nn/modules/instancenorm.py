@@ -7,9 +7,12 @@ from typing import Any
 
 from tinytorch._tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules.batchnorm import _NormBase
+from tinytorch.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
-__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = [
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+]  # fmt: skip
 
 
 class _InstanceNorm(_NormBase):
@@ -167,6 +170,96 @@ class InstanceNorm3d(_InstanceNorm):
         >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
         torch.Size([2, 3, 4, 4, 2])
     """
+
+    def _get_no_batch_dim(self) -> int:
+        return 4
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (4, 5):
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm1d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `InstanceNorm1d`, and so are the others; `affine` and `track_running_stats` are True by default.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyInstanceNorm1d()
+        >>> layer(torch.randn(2, 5, 3)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = InstanceNorm1d
+
+    def _get_no_batch_dim(self) -> int:
+        return 2
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm2d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `InstanceNorm2d`, and so are the others; `affine` and `track_running_stats` are True by default.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyInstanceNorm2d()
+        >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = InstanceNorm2d
+
+    def _get_no_batch_dim(self) -> int:
+        return 3
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm3d` that takes `num_features` from its first input.
+
+    Args:
+        eps: as in `InstanceNorm3d`, and so are the others; `affine` and `track_running_stats` are True by default.
+        momentum: see there.
+        affine: see there.
+        track_running_stats: see there.
+        device, dtype: see there.
+        bias: see there.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.LazyInstanceNorm3d()
+        >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
+        (5, 5)
+    """
+
+    cls_to_become = InstanceNorm3d
 
     def _get_no_batch_dim(self) -> int:
         return 4

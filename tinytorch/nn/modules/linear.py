@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.parameter import Parameter
+from tinytorch.nn.parameter import Parameter, UninitializedParameter
 from tinytorch.ops.create import empty
 
 __all__ = ["Bilinear", "Identity", "Linear"]
@@ -98,6 +100,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """`Linear` under the name that it has in `MultiheadAttention`."""
+
+
 class Bilinear(Module):
     """y_k = x1ᵀ W_k x2 + b_k.
 
@@ -171,3 +177,50 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` that takes `in_features` from its first input.
+
+    Args:
+        out_features: length of the last dimension of the output.
+        bias: whether to add a bias.
+        device, dtype: of the parameters.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyLinear(3)
+        >>> layer(torch.ones(2, 7)).shape, layer
+        (torch.Size([2, 3]), Linear(in_features=7, out_features=3, bias=True))
+    """
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        # Without a bias for now: that one has its shape only when it is drawn, after the weight.
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, if they are there."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give the parameters the shapes that go with `input`."""
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:  # the parameters were loaded
+            self.in_features = input.shape[-1]

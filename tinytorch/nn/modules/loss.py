@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
+    "CTCLoss", "MultiLabelMarginLoss", "NLLLoss2d",
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
     "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
@@ -676,3 +678,98 @@ class TripletMarginWithDistanceLoss(_Loss):
 def _require_margin(name: str, margin: float) -> None:
     if margin <= 0:
         raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
+
+
+class CTCLoss(_Loss):
+    """Minus the log-probability that alignments of a sequence give its target, without saying when each label comes.
+
+    Args:
+        blank: the class that stands for no label.
+        reduction: "mean" over the sequences (each divided by its target's length), "sum", or "none".
+        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
+
+    Shape:
+        log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or one after another, lengths `(N,)` of sequences and
+        of targets -> `()`, or `(N,)` for "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> even = torch.full((2, 1, 2), 0.5).log()
+        >>> torch.nn.CTCLoss()(even, torch.tensor([[1]]), (2,), (1,)).exp()
+        tensor(1.3333)
+
+    Source:
+        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+        Neural Networks", 2006.
+    """
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        """Return the loss."""
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )
+
+
+class MultiLabelMarginLoss(_Loss):
+    """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label of the sample and another class.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction: "mean" or "sum" over the samples, or "none".
+
+    Shape:
+        scores `(N, C)` or `(C,)`, labels of that shape, then a -1 -> `()`, or `(N,)` for "none".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> torch.nn.MultiLabelMarginLoss()(x, torch.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss`, which takes images too; deprecated.
+
+    Args:
+        weight: as in `NLLLoss`, and so are the others.
+        size_average: see there.
+        ignore_index: see there.
+        reduce: see there.
+        reduction: see there.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)

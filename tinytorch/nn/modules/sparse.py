@@ -12,7 +12,7 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
@@ -160,3 +160,169 @@ class Embedding(Module):
         ]
         shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
         return f"{self.num_embeddings}, {self.embedding_dim}{shown}"
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of rows of a table, one per bag of indices.
+
+    Args:
+        num_embeddings: how many rows.
+        embedding_dim: the length of each.
+        max_norm: rows that are looked up and longer than this are shortened to it, in place.
+        norm_type: which norm `max_norm` means.
+        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up; not for "max".
+        mode: "sum", "mean" or "max".
+        sparse: PyTorch's sparse gradients, which are not there.
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: an index that is left out of its bags; its row is 0 at first and gets no gradient.
+        device, dtype: of the table.
+
+    Attributes:
+        weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
+
+    Shape:
+        integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
+
+    Raises:
+        AssertionError: `padding_idx` is outside the table.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")
+        >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2])).shape
+        torch.Size([2, 3])
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
+            self.weight = Parameter(_weight)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
+        """Return a layer with the table `embeddings`, whose memory it shares.
+
+        Args:
+            embeddings: the table, 2-dimensional.
+            freeze: whether it is left untrained.
+            max_norm: as for the class, and so are the others.
+            norm_type: see there.
+            scale_grad_by_freq: see there.
+            mode: see there.
+            sparse: see there.
+            include_last_offset: see there.
+            padding_idx: see there.
+
+        Raises:
+            AssertionError: the table has not 2 dimensions.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> bags = torch.nn.EmbeddingBag.from_pretrained(torch.tensor([[1.0, 2.0], [4.0, 5.0]]))
+            >>> bags(torch.tensor([[1, 0]]))
+            tensor([[2.5000, 3.5000]])
+        """
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        layer = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and the settings that are not the default."""
+        settings = [
+            ("max_norm", self.max_norm, None),
+            ("norm_type", self.norm_type, 2),
+            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
+        ]
+        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{shown}, mode={self.mode!r}{padding}"

@@ -1,0 +1,507 @@
+"""Maxima and averages of windows, on arrays (floor 1).
+
+The arrays have the shape (planes, *spatial). A maximum of a box is the maximum, along one axis, of the maxima along
+the next one: axis by axis, a window of k x k elements takes 2 k passes over whole arrays instead of k * k. The same
+holds for sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.kernels.activation import choose, widened
+from tinytorch.kernels.parallel import LARGE, share
+
+__all__ = [
+    "Windows", "adaptive", "average", "box_sums", "corner_grad", "corner_pick", "fractional", "max_corners", "maxima",
+    "output_length", "pick", "place", "sliding", "spread",
+]  # fmt: skip
+
+Array = Any
+_BLOCK = (
+    1 << 16
+)  # elements of the input that are worked on at a time: what is computed on the way stays in the cache
+
+
+class Windows(NamedTuple):
+    """The windows along one axis.
+
+    Element k of window o lies at `min(start[o] + k * dilation, last[o])`.
+
+    Attributes:
+        start: per window, or per plane and window; negative in the padding.
+        last: the last place of each window, where they are of different lengths.
+        first: per window the first k that is not in the padding, or None where that is 0 for all.
+        parts: per k the windows (begin, end) that have an element k inside the array, and where those elements are.
+        dilation: the distance of two elements of a window.
+        distinct: no element is in two windows.
+    """
+
+    start: Array
+    last: Array | None
+    first: Array | None
+    parts: tuple[tuple[int, int, Any], ...]
+    dilation: int
+    distinct: bool
+
+    @property
+    def many(self) -> int:
+        """How many windows there are."""
+        return int(self.start.shape[-1])
+
+
+def output_length(
+    length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
+) -> int:
+    """Return how many windows there are; with `ceil_mode` also one that the array fills in part only.
+
+    Such a window must begin inside the array or the padding before it.
+    """
+    room = length + 2 * padding - dilation * (kernel - 1) - 1
+    if not ceil_mode:
+        return room // stride + 1
+    count = -(-room // stride) + 1
+    return count - 1 if (count - 1) * stride >= length + padding else count
+
+
+def sliding(
+    length: int, kernel: int, stride: int, padding: int, dilation: int, count: int
+) -> Windows:
+    """Return `count` windows of `kernel` elements, each `stride` after the one before."""
+    start = np.arange(count) * stride - padding
+    parts = []
+    for k in range(kernel):
+        offset = k * dilation - padding
+        begin = max(0, -(offset // stride))
+        end = min(count, (length - 1 - offset) // stride + 1)
+        if begin < end:
+            at = begin * stride + offset
+            parts.append((begin, end, slice(at, (end - 1) * stride + offset + 1, stride)))
+        else:
+            parts.append((0, 0, slice(0, 0)))
+    first = np.maximum(-(start // dilation), 0) if padding else None
+    overlap = stride < dilation * (kernel - 1) + 1 and kernel > 1
+    return Windows(start, None, first, tuple(parts), dilation, not overlap)
+
+
+def adaptive(length: int, count: int) -> Windows:
+    """Return `count` windows, of nearly one length, that cover the axis."""
+    if count and length % count == 0:
+        kernel = length // count
+        return sliding(length, kernel, kernel, 0, 1, count)
+    start = np.arange(count) * length // max(count, 1)
+    last = -(-(np.arange(1, count + 1) * length) // max(count, 1)) - 1
+    longest = int((last - start).max()) + 1 if count else 1
+    parts = tuple([(0, count, np.minimum(start + k, last)) for k in range(longest)])
+    return Windows(start, last, None, parts, 1, False)
+
+
+def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
+    """Return windows that begin at pseudo-random places, by plane.
+
+    Graham, "Fractional Max-Pooling", 2014: u is a random number in [0, 1), and window i begins at
+    floor((i + u) a) - floor(u a), the last one at the end.
+    """
+    start = np.empty_like(samples, dtype=np.int64, shape=(len(samples), count), order="C")
+    if count > 1:
+        alpha = samples.dtype.type((length - kernel) / (count - 1))
+        places = np.arange(count - 1).astype(samples.dtype)
+        u = samples[:, None]
+        start[:, :-1] = ((places + u) * alpha).astype(np.int64) - (u * alpha).astype(np.int64)
+    start[:, -1:] = length - kernel
+    parts = tuple([(0, count, start + k) for k in range(kernel)])
+    return Windows(start, None, None, parts, 1, False)
+
+
+def _blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+    step = max(_BLOCK // max(size, 1), 1)
+
+    def pieces(begin: int, end: int) -> None:
+        for at in range(begin, end, step):
+            work(at, min(at + step, end))
+
+    if planes * size < LARGE or planes < 2:
+        pieces(0, planes)
+    else:
+        share(pieces, planes)
+
+
+# Maxima -------------------------------------------------------------------------------------------
+
+
+def _part(v: Array, axis: int, where: Any) -> Array:
+    if isinstance(where, slice):
+        return v[(slice(None),) * axis + (where,)]
+    if where.ndim == 1:
+        return v.take(where, axis)
+    shape = [1] * v.ndim
+    shape[0], shape[axis] = where.shape
+    return np.take_along_axis(v, where.reshape(shape), axis)
+
+
+def _along(
+    v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool
+) -> tuple[Array, list[Array]]:
+    """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
+
+    Args:
+        v: the array.
+        codes: what is to be selected along with the elements (the numbers of the axes done already).
+        axis: the axis.
+        windows: its windows.
+        nan: there are NaNs: the last one of a window is its maximum.
+    """
+    count, parts = windows.many, windows.parts
+    code: Any
+    length = v.shape[axis]
+    cut = (slice(None),) * axis
+    if windows.first is None:
+        where = parts[0][2]
+        best, rest = _part(v, axis, where), range(1, len(parts))
+        best = best.copy() if isinstance(where, slice) else best
+        found = [_part(code, axis, where).copy() for code in codes]
+        code = np.zeros_like(
+            v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C"
+        )
+    else:
+        at = windows.start + windows.first * windows.dilation
+        inside = np.clip(at, 0, length - 1)
+        best, rest = v.take(inside, axis), range(len(parts))
+        if (at >= length).any():  # a window with all its elements in the padding
+            best[(*cut, at >= length)] = _lowest(v.dtype)
+        found = [code.take(inside, axis) for code in codes]
+        code = np.zeros_like(
+            v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C"
+        )
+        code += windows.first.astype(code.dtype).reshape(-1, *[1] * (v.ndim - axis - 1))
+    for k in rest:
+        begin, end, where = parts[k]
+        if begin == end:
+            continue
+        new = _part(v, axis, where)
+        into: Any = (*cut, slice(begin, end)) if (begin, end) != (0, count) else ...
+        old = best[into]
+        higher = new > old
+        if nan:
+            higher |= np.isnan(new)
+            np.copyto(old, new, where=higher)
+        else:
+            np.maximum(old, new, out=old)
+        np.copyto(code[into], k, where=higher)
+        for source, target in zip(codes, found, strict=True):
+            np.copyto(target[into], _part(source, axis, where), where=higher)
+    return best, [code, *found]
+
+
+def _lowest(dtype: Any) -> Any:
+    return -np.inf if dtype.kind in "fV" else np.iinfo(dtype).min
+
+
+def _values(v: Array, axis: int, windows: Windows) -> Array:
+    """Return the maxima of windows along one axis."""
+    count = windows.many
+    cut = (slice(None),) * axis
+    if windows.first is None:
+        best, rest = _part(v, axis, windows.parts[0][2]), windows.parts[1:]
+        if rest and rest[0][:2] == (0, count):
+            best, rest = np.maximum(best, _part(v, axis, rest[0][2])), rest[1:]
+        else:
+            best = best.copy()
+    else:
+        shape = (*v.shape[:axis], count, *v.shape[axis + 1 :])
+        best, rest = np.full_like(v, _lowest(v.dtype), shape=shape, order="C"), windows.parts
+    for begin, end, where in rest:
+        old = best[(*cut, slice(begin, end))]
+        np.maximum(old, _part(v, axis, where), out=old)
+    return best
+
+
+def _whole(part: tuple[int, int, Any], count: int) -> bool:
+    return part[:2] == (0, count)
+
+
+def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
+    """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
+    planes, spatial = len(x), x.shape[1:]
+    counts = tuple([each.many for each in windows])
+    out = np.empty_like(x, shape=(planes, *counts), order="C")
+    index = np.empty_like(x, dtype=np.int64, shape=out.shape, order="C") if indexed else None
+    if not out.size:
+        return out, index
+
+    def work(begin: int, end: int) -> None:
+        block = widened(x[begin:end])
+        mine = tuple([_of_planes(each, begin, end) for each in windows])
+        if index is None:
+            for axis in range(len(mine), 0, -1):
+                block = _values(block, axis, mine[axis - 1])
+            out[begin:end] = block
+            return
+        best, codes = _maxima(block, mine, False)
+        if best.dtype.kind in "fV" and np.isnan(best).any():
+            best, codes = _maxima(block, mine, True)
+        out[begin:end] = best
+        index[begin:end] = _index(codes, mine, spatial)
+
+    _blocks(work, planes, math.prod(spatial))
+    return out, index
+
+
+def _of_planes(windows: Windows, begin: int, end: int) -> Windows:
+    if windows.start.ndim == 1:
+        return windows
+    parts = tuple([(a, b, where[begin:end]) for a, b, where in windows.parts])
+    return windows._replace(start=windows.start[begin:end], parts=parts)
+
+
+def _maxima(x: Array, windows: tuple[Windows, ...], nan: bool) -> tuple[Array, list[Array]]:
+    codes: list[Array] = []
+    for axis in range(
+        len(windows), 0, -1
+    ):  # the last axis first: of equals the first one in memory wins
+        x, codes = _along(x, codes, axis, windows[axis - 1], nan)
+    return x, codes
+
+
+def _index(codes: list[Array], windows: tuple[Windows, ...], spatial: tuple[int, ...]) -> Array:
+    """Return the indices in the plane of elements given by their numbers in the windows."""
+    total: Any = None
+    for axis, (code, each) in enumerate(zip(codes, windows, strict=True)):
+        shape = [1] * code.ndim
+        shape[axis + 1] = each.many
+        if each.start.ndim == 2:
+            shape[0] = len(each.start)
+        at = code.astype(np.int64)
+        if each.dilation != 1:
+            at *= each.dilation
+        at += each.start.reshape(shape)
+        if each.last is not None:
+            np.minimum(at, each.last.reshape(shape), out=at)
+        if total is None:
+            total = at
+        else:
+            total *= spatial[axis]
+            total += at
+    return total
+
+
+# Elements at indices ------------------------------------------------------------------------------
+
+
+def pick(x: Array, index: Array) -> Array:
+    """Return the elements of planes (planes, *spatial) at indices (planes, *)."""
+    flat = x.reshape(len(x), math.prod(x.shape[1:]))
+    at = index.reshape(len(x), math.prod(index.shape[1:]))
+    return np.take_along_axis(flat, at, 1).reshape(index.shape)
+
+
+def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> Array:
+    """Return planes of zeros with the elements of `g` added at indices, of which no two are equal if `distinct`."""
+    planes, size = len(g), math.prod(spatial)
+    out = np.zeros_like(g, shape=(planes, *spatial), order="C")
+    if not g.size:
+        return out
+    flat, at, values = out.reshape(planes, size), index.reshape(planes, -1), g.reshape(planes, -1)
+
+    def work(begin: int, end: int) -> None:
+        places = at[begin:end] + (np.arange(end - begin) * size)[:, None]
+        target = flat[begin:end].reshape(-1)
+        if distinct:
+            target[places] = values[begin:end]
+        else:
+            weights = widened(values[begin:end]).reshape(-1)
+            target[:] = np.bincount(places.reshape(-1), weights, (end - begin) * size)
+
+    _blocks(work, planes, size)
+    return out
+
+
+# Windows of 2 x 2 that do not overlap -------------------------------------------------------------
+# A corner is kept as two truth values: whether it is the right one, and whether it is the lower one.
+
+
+def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
+    """Return the maxima of squares of 2 x 2 of planes, and if `known` which corner each is: right, lower."""
+    planes, height, width = x.shape
+    height, width = height // 2, width // 2
+    if x.shape[1:] != (2 * height, 2 * width):
+        x = x[:, : 2 * height, : 2 * width]
+    out = np.empty_like(x, shape=(planes, height, width), order="C")
+    right = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
+    lower = np.empty_like(x, dtype=np.bool_, shape=out.shape, order="C") if known else None
+
+    def work(begin: int, end: int) -> None:
+        block = widened(x[begin:end])
+        if not block.flags.c_contiguous:
+            block = block.copy()
+        pairs = block.reshape(-1)
+        a, b = pairs[0::2], pairs[1::2]
+        rows = np.maximum(a, b).reshape(end - begin, height, 2, width)
+        upper, under = rows[:, :, 0], rows[:, :, 1]
+        best = out[begin:end]
+        if best.dtype == rows.dtype:
+            np.maximum(upper, under, out=best)
+        else:
+            best[...] = np.maximum(upper, under)
+        if right is None or lower is None:
+            return
+        second, down = np.greater(b, a), lower[begin:end]
+        np.greater(under, upper, out=down)
+        if (
+            best.dtype.kind in "fV" and np.isnan(best).any()
+        ):  # the last NaN of a square is its maximum
+            second |= np.isnan(b)
+            down |= np.isnan(under)
+        sides = second.reshape(rows.shape)
+        differ = sides[:, :, 0] ^ sides[:, :, 1]
+        differ &= down
+        np.bitwise_xor(sides[:, :, 0], differ, out=right[begin:end])
+
+    if out.size:
+        _blocks(work, planes, 4 * height * width)
+    return out, right, lower
+
+
+def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) -> Array:
+    """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
+    planes, height, width = g.shape
+    whole = spatial == (2 * height, 2 * width)
+    make = np.empty_like if whole else np.zeros_like
+    out = make(g, shape=(planes, *spatial), order="C")
+    kind = np.dtype(f"i{g.dtype.itemsize}")
+    if not g.flags.c_contiguous:
+        g = g.copy()
+    bits = g.view(kind)
+
+    def work(begin: int, end: int) -> None:
+        target = out[begin:end].view(kind)
+        if not whole:
+            target = target[:, : 2 * height, : 2 * width]
+        down = np.negative(lower[begin:end].view(np.int8)).astype(kind)
+        below = down & bits[begin:end]
+        above = below ^ bits[begin:end]
+        side = np.negative(right[begin:end].view(np.int8)).astype(kind)
+        for row, values in ((0, above), (1, below)):
+            moved = values & side
+            target[:, row::2, 1::2] = moved
+            np.bitwise_xor(values, moved, out=target[:, row::2, 0::2])
+
+    def work_in_pairs(begin: int, end: int) -> None:
+        # Two neighbours are one integer of twice their width: to choose one of them is to shift.
+        target = out[begin:end].view(wide).reshape(end - begin, height, 2, width)
+        pair = bits[begin:end].view(narrow).astype(wide)
+        shift = right[begin:end].view(np.uint8).astype(wide)
+        shift *= 8 * g.dtype.itemsize
+        pair <<= shift
+        down = np.negative(lower[begin:end].view(np.int8)).astype(wide_signed).view(wide)
+        np.bitwise_and(pair, down, out=target[:, :, 1])
+        np.bitwise_xor(pair, target[:, :, 1], out=target[:, :, 0])
+
+    if whole and g.dtype.itemsize < 8:
+        narrow = np.dtype(f"<u{g.dtype.itemsize}")
+        wide, wide_signed = (
+            np.dtype(f"<u{2 * g.dtype.itemsize}"),
+            np.dtype(f"<i{2 * g.dtype.itemsize}"),
+        )
+        work = work_in_pairs
+    if g.size:
+        _blocks(work, planes, 4 * height * width)
+    return out
+
+
+def corner_pick(x: Array, right: Array, lower: Array) -> Array:
+    """Return the elements of planes at the corners of squares of 2 x 2."""
+    _, height, width = right.shape
+    x = x[:, : 2 * height, : 2 * width]
+    if not x.flags.c_contiguous:
+        x = x.copy()
+    rows = choose(
+        np.repeat(lower, 2, -1), x[:, 1::2].copy(), x[:, 0::2].copy()
+    )  # (planes, height, 2 * width)
+    return choose(right, rows[:, :, 1::2].copy(), rows[:, :, 0::2].copy())
+
+
+# Averages -----------------------------------------------------------------------------------------
+
+
+def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
+    """Return the sum of each window."""
+    for axis in range(1, len(windows) + 1):  # rows first: they are contiguous
+        each = windows[axis - 1]
+        cut = (slice(None),) * axis
+        count = each.many
+        whole = [part for part in each.parts if _whole(part, count)]
+        rest = [part for part in each.parts if not _whole(part, count) and part[0] < part[1]]
+        if len(whole) > 1:
+            out = np.add(_part(x, axis, whole[0][2]), _part(x, axis, whole[1][2]))
+        elif whole:
+            out = _part(x, axis, whole[0][2])
+            out = out if len(each.parts) == 1 else out.copy()
+        else:
+            out = np.zeros_like(x, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]), order="C")
+        for begin, end, where in whole[2:] + rest:
+            old = out[(*cut, slice(begin, end))]
+            old += _part(x, axis, where)
+        x = out
+    return x
+
+
+def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
+    """Return the sum of each window over `divisor`: a number, or an array of one number per window."""
+    counts = tuple([each.many for each in windows])
+    out = np.empty_like(x, shape=(len(x), *counts), order="C")
+
+    def work(begin: int, end: int) -> None:
+        sums = box_sums(widened(x[begin:end]), windows)
+        if x.dtype.kind in "iu":  # division as in C, towards 0
+            out[begin:end] = np.sign(sums) * (np.abs(sums) // divisor)
+        elif out.dtype == sums.dtype:
+            np.divide(sums, divisor, out=out[begin:end])
+        else:
+            out[begin:end] = sums / divisor
+
+    if out.size:
+        _blocks(work, len(x), math.prod(x.shape[1:]))
+    return out
+
+
+def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
+    """Return planes to each element of which `g / divisor` of all its windows is added: the transpose of `average`."""
+    out = np.empty_like(g, shape=(len(g), *spatial), order="C")
+
+    def work(begin: int, end: int) -> None:
+        block = widened(g[begin:end]) / divisor
+        for axis in range(len(windows), 0, -1):
+            last = axis == 1 and out.dtype == block.dtype
+            block = _spread(
+                block, axis, windows[axis - 1], spatial[axis - 1], out[begin:end] if last else None
+            )
+        if not last:
+            out[begin:end] = block
+
+    if out.size:
+        _blocks(work, len(g), math.prod(spatial))
+    return out
+
+
+def _spread(g: Array, axis: int, windows: Windows, length: int, out: Array | None) -> Array:
+    shape = (*g.shape[:axis], length, *g.shape[axis + 1 :])
+    if out is None:
+        out = np.empty_like(g, shape=shape, order="C")
+    cut = (slice(None),) * axis
+    parts = [part for part in windows.parts if part[0] < part[1]]
+    covered = sum(end - begin for begin, end, _ in parts)
+    if not (windows.distinct and covered == length):
+        out[...] = 0
+    for begin, end, where in parts:
+        target = out[(*cut, where)]
+        if windows.distinct:
+            target[...] = g[(*cut, slice(begin, end))]
+        else:
+            target += g[(*cut, slice(begin, end))]
+    return out

@@ -1,0 +1,419 @@
+"""Resampling: linear maps along the axes of an array (floor 1).
+
+To resize an image is to multiply it by a matrix from the left, for its columns, and by one from the right, for its
+rows. The matrices are bands: an element of the output depends on few of the input, which lie side by side. So they
+are kept as a list of entries, and multiplied block by block.
+
+Sources: Keys, "Cubic convolution interpolation for digital image processing", 1981; for windows that grow with the
+scale (antialiasing) Turkowski, "Filters for common resampling tasks", 1990.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import LARGE, share
+
+__all__ = [
+    "Map",
+    "apply",
+    "apply_to_bytes",
+    "averages",
+    "cubic",
+    "filtered",
+    "fixed_point",
+    "linear",
+    "nearest",
+]
+
+Array = Any
+_BLOCK = 1 << 17  # elements that are worked on at a time
+_DENSE = 128  # how long an axis may be for a product with the whole matrix
+
+
+class Map:
+    """A sparse matrix: `out[row] = sum(weight * x[col])` over its entries.
+
+    Attributes:
+        rows, cols, weights: the entries, by row.
+        shape: (length of the output, length of the input).
+        pick: per row the column of its only entry, a 1, if all rows are like that.
+        factor: this repeats each element `factor` times (positive), or sums as many neighbours (negative), or neither.
+    """
+
+    def __init__(self, rows: Array, cols: Array, weights: Array, shape: tuple[int, int]) -> None:
+        self.rows, self.cols, self.weights, self.shape = rows, cols, weights, shape
+        self.pick: Array | None = None
+        self.factor = 0
+        count, length = shape
+        ones = bool((weights == 1).all())
+        if ones and len(rows) == count and (rows == np.arange(count)).all():
+            self.pick = cols
+            if length and count % length == 0 and (cols == rows // (count // length)).all():
+                self.factor = count // length
+        elif (
+            ones
+            and len(rows) == length
+            and count
+            and length % count == 0
+            and (cols == np.arange(length)).all()
+            and (rows == cols // (length // count)).all()
+        ):
+            self.factor = -(length // count)
+        self._dense: dict[Any, Array] = {}
+
+    @functools.cached_property
+    def transposed(self) -> Map:
+        """The transpose of the matrix."""
+        order = np.lexsort((self.rows, self.cols))
+        back = Map(self.cols[order], self.rows[order], self.weights[order], self.shape[::-1])
+        back.__dict__["transposed"] = self
+        return back
+
+    def dense(self, dtype: Any) -> Array:
+        """Return the matrix, zeros and all."""
+        found = self._dense.get(dtype)
+        if found is None:
+            found = np.zeros(self.shape, dtype)
+            np.add.at(found, (self.rows, self.cols), self.weights.astype(dtype))
+            self._dense[dtype] = found
+        return found
+
+    @functools.cached_property
+    def taps(self) -> tuple[Array, Array]:
+        """Per row the columns and weights of its entries, filled up with weights of 0 and the row's first column."""
+        count = self.shape[0]
+        lengths = np.bincount(self.rows, minlength=count)
+        width = int(lengths.max()) if len(lengths) else 0
+        starts = np.cumsum(lengths) - lengths
+        place = np.arange(len(self.rows)) - starts[self.rows]
+        index, weights = np.zeros((count, width), np.int64), np.zeros((count, width))
+        index[self.rows, place], weights[self.rows, place] = self.cols, self.weights
+        return index, weights
+
+
+def _from_taps(index: Array, weights: Array, length: int) -> Map:
+    """Return the map of rows with entries `weights` at `index`, both (rows, taps)."""
+    count, width = index.shape
+    kept = weights.reshape(-1) != 0
+    rows = np.repeat(np.arange(count), width)[kept]
+    return Map(rows, index.reshape(-1)[kept], weights.reshape(-1)[kept], (count, length))
+
+
+# The maps -----------------------------------------------------------------------------------------
+
+
+def _scale(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Any:
+    """Return the distance of two elements of the output, in elements of the input."""
+    if align_corners:
+        return kind(length - 1) / kind(count - 1) if count > 1 else kind(0)
+    if factor is not None and factor > 0:
+        return kind(1.0 / factor)
+    return kind(length) / kind(count)
+
+
+@functools.lru_cache(256)
+def nearest(length: int, count: int, factor: float | None, exact: bool, short: bool) -> Map:
+    """Return the map that takes the element below the place of each, or with `exact` the nearest one.
+
+    With `short`, lengths that are the same, or twice the other, count for more than `factor`.
+    """
+    places = np.arange(count)
+    if short and count in (length, 2 * length):
+        index = places // (count // length)
+    else:
+        scale = _scale(length, count, False, factor, np.float32)
+        at = places.astype(np.float32)
+        at = (at + np.float32(0.5)) * scale if exact else at * scale
+        index = np.minimum(np.floor(at).astype(np.int64), length - 1)
+    return Map(places, index, np.ones(count), (count, length))
+
+
+@functools.lru_cache(256)
+def linear(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
+    """Return linear interpolation between the two nearest elements, the border repeated outside."""
+    if length == count:
+        return Map(np.arange(count), np.arange(count), np.ones(count), (count, length))
+    scale = _scale(length, count, align_corners, factor, kind)
+    at = np.arange(count).astype(kind)
+    at = at * scale if align_corners else np.maximum(scale * (at + kind(0.5)) - kind(0.5), 0)
+    low = np.minimum(at.astype(np.int64), length - 1)
+    high = np.minimum(low + 1, length - 1)
+    t = np.clip(at - low.astype(kind), 0, 1).astype(np.float64)
+    return _from_taps(np.stack([low, high], 1), np.stack([1 - t, t], 1), length)
+
+
+def cubic_weights(t: Any, a: float) -> list[Any]:
+    """Return Keys' weights of the four elements around a place, t after the second one."""
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+@functools.lru_cache(256)
+def cubic(length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
+    """Return cubic convolution of the four nearest elements, with a = -0.75, the border repeated outside."""
+    scale = _scale(length, count, align_corners, factor, kind)
+    at = np.arange(count).astype(kind)
+    at = at * scale if align_corners else scale * (at + kind(0.5)) - kind(0.5)
+    low = np.minimum(np.floor(at).astype(np.int64), length - 1)
+    t = np.clip(at - low.astype(kind), 0, 1).astype(np.float64)
+    index = np.clip(low[:, None] + np.arange(-1, 3), 0, length - 1)
+    return _from_taps(index, np.stack(cubic_weights(t, -0.75), 1), length)
+
+
+def _triangle(x: Array) -> Array:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _keys(a: float) -> Callable[[Array], Array]:
+    def weights(x: Array) -> Array:
+        x = np.abs(x)
+        inner = ((a + 2) * x - (a + 3)) * x * x + 1
+        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+
+    return weights
+
+
+def _lanczos(x: Array) -> Array:
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
+#: By mode the filter with antialiasing, the one without, and their width.
+_FILTERS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], int]] = {
+    "bilinear": (_triangle, _triangle, 2),
+    "bicubic": (_keys(-0.5), _keys(-0.75), 4),
+    "lanczos": (_lanczos, _lanczos, 6),
+}
+
+
+@functools.lru_cache(256)
+def filtered(
+    mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any
+) -> Map:
+    """Return interpolation with a filter that is as wide as the scale asks for, so that nothing is skipped."""
+    index, weights = _filter_taps(mode, length, count, align_corners, factor, kind, True)
+    return _from_taps(index, weights, length)
+
+
+def _filter_taps(
+    mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any, antialias: bool
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the columns and weights of a filter. Without antialiasing the border is repeated outside."""
+    wide, narrow, width = _FILTERS[mode]
+    scale = _scale(length, count, align_corners, factor, kind)
+    stretch = scale if antialias and scale >= 1 else kind(1)
+    support = kind(width * 0.5) * stretch
+    shift = kind(0.5 if align_corners and not antialias else 0)
+    center = scale * (np.arange(count).astype(kind) + kind(0.5) - shift)
+    begin = np.floor(center - support + kind(0.5) + shift).astype(np.int64)
+    end = np.floor(center + support + kind(0.5) + shift).astype(np.int64)
+    if antialias:
+        begin, end = np.maximum(begin, 0), np.minimum(end, length)
+    longest = int((end - begin).max()) + (not antialias)
+    index = begin[:, None] + np.arange(longest)
+    places = index - center[:, None].astype(np.float64) + 0.5 - float(shift)
+    weights = (wide if antialias else narrow)(places / float(stretch))
+    if antialias:
+        weights = np.where(index < end[:, None], weights, 0)
+    weights /= weights.sum(1, keepdims=True)
+    return np.clip(index, 0, length - 1), weights
+
+
+@functools.lru_cache(256)
+def fixed_point(
+    mode: str, length: int, count: int, align_corners: bool, factor: float | None, antialias: bool
+) -> tuple[Map, int]:
+    """Return a filter with 16-bit weights for images of bytes, and how many of their bits are after the point."""
+    index, weights = _filter_taps(mode, length, count, align_corners, factor, np.float64, antialias)
+    whole = _from_taps(index, weights, length)
+    matrix = np.zeros((count, length))
+    np.add.at(matrix, (whole.rows, whole.cols), whole.weights)
+    bits, most = 0, float(matrix.max())
+    while bits < 22 and int(0.5 + most * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    rows, cols = np.nonzero(matrix)
+    scaled = matrix[rows, cols] * (1 << bits)
+    rounded = np.trunc(scaled + np.where(scaled < 0, -0.5, 0.5))
+    return Map(rows, cols, rounded, (count, length)), bits
+
+
+def apply_to_bytes(x: Array, maps: tuple[tuple[Map, int] | None, ...]) -> Array:
+    """Return planes of bytes (planes, *spatial) mapped along their axes, the last one first, each rounded to bytes."""
+    for axis in range(len(maps), 0, -1):
+        pair = maps[axis - 1]
+        if pair is None:
+            continue
+        index, weights = pair[0].taps
+        shape = [1] * x.ndim
+        shape[axis] = len(index)
+        counted = (*x.shape[:axis], len(index), *x.shape[axis + 1 :])
+        total = np.full_like(x, 1 << pair[1] >> 1, dtype=np.int32, shape=counted, order="C")
+        for at, weight in zip(index.T, weights.T, strict=True):
+            total += x.take(at, axis) * weight.astype(np.int32).reshape(shape)
+        total >>= pair[1]
+        x = np.clip(total, 0, 255).astype(np.uint8)
+    return x
+
+
+@functools.lru_cache(256)
+def averages(length: int, count: int) -> Map:
+    """Return the averages of `count` windows, of nearly one length, that cover the axis."""
+    start = np.arange(count) * length // max(count, 1)
+    lengths = -(-(np.arange(1, count + 1) * length) // max(count, 1)) - start
+    rows = np.repeat(np.arange(count), lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return Map(rows, start[rows] + within, 1 / lengths[rows], (count, length))
+
+
+# Their application --------------------------------------------------------------------------------
+
+
+def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
+    """Return planes (planes, *spatial) mapped along their axes; None leaves an axis as it is."""
+    counts = tuple(
+        [
+            length if each is None else each.shape[0]
+            for length, each in zip(x.shape[1:], maps, strict=True)
+        ]
+    )
+    if all(each is None or each.pick is not None for each in maps):
+        return _pick(x, maps, counts)
+    if not x.size or 0 in counts:
+        return np.zeros_like(x, shape=(len(x), *counts), order="C")
+    # First where it makes the array smallest; of those that make it larger, the last axis first.
+    order = sorted(
+        [k for k, each in enumerate(maps) if each is not None],
+        key=lambda k: (min(counts[k] / max(x.shape[k + 1], 1), 1.0), -k),
+    )
+
+    wide = widened(x)
+    out = _apply(wide, maps, order, False)
+    flat = out.reshape(-1)
+    if np.isnan(np.dot(flat, flat)):
+        # What does not belong to an element is multiplied by 0, which makes NaN of infinities and of NaN.
+        out = _apply(wide, maps, order, True)
+    return out.astype(x.dtype, copy=False)
+
+
+def _apply(x: Array, maps: tuple[Map | None, ...], order: list[int], exact: bool) -> Array:
+    for k in order:
+        x = _multiply(x, maps[k], k + 1, exact)
+    return x
+
+
+def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
+    """Return an array multiplied by a map along one axis; `exact`: nothing is multiplied by 0."""
+    count, length = map.shape
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    if axis == x.ndim - 1 and length <= _DENSE and not map.factor and not exact:
+        # A product with the whole matrix: BLAS multiplies by many zeros in the time of gathering a few elements.
+        return np.matmul(x.reshape(math.prod(x.shape[:-1]), length), map.dense(x.dtype).T).reshape(
+            shape
+        )
+    out = np.empty_like(x, shape=shape, order="C")
+
+    def work(begin: int, end: int) -> None:
+        if map.factor:
+            _neighbours(x[begin:end], out[begin:end], map.factor, axis)
+        else:
+            _by_taps(x[begin:end], out[begin:end], map, axis, exact)
+
+    _by_blocks(work, len(x), max(math.prod(x.shape[1:]), math.prod(shape[1:])))
+    return out
+
+
+def _neighbours(x: Array, out: Array, factor: int, axis: int) -> None:
+    """Write into `out` each element of `x` as often as `factor` says, or the sums of minus as many."""
+    if factor > 0:
+        for k in range(factor):
+            out[(*(slice(None),) * axis, slice(k, None, factor))] = x
+        return
+    cut = (slice(None),) * axis
+    parts = [x[(*cut, slice(k, None, -factor))] for k in range(-factor)]
+    if len(parts) == 1:
+        out[...] = parts[0]
+        return
+    np.add(parts[0], parts[1], out=out)
+    for each in parts[2:]:
+        out += each
+
+
+def _by_taps(x: Array, out: Array, map: Any, axis: int, exact: bool) -> None:
+    """Write an array multiplied by a map along one axis into `out`, entry by entry."""
+    index, weights = map.taps
+    shape = [1] * x.ndim
+    shape[axis] = len(index)
+    if not index.shape[1]:
+        out[...] = 0
+    for k, (at, weight) in enumerate(zip(index.T, weights.T, strict=True)):
+        part = x.take(at, axis, mode="clip")
+        part *= weight.astype(x.dtype).reshape(shape)
+        if exact and not weight.all():
+            part = np.where((weight != 0).reshape(shape), part, 0)
+        if k:
+            out += part
+        else:
+            out[...] = part
+
+
+def _pick(x: Array, maps: tuple[Map | None, ...], counts: tuple[int, ...]) -> Array:
+    """Return elements of planes, of any dtype, copied."""
+    factors = [1 if each is None else each.factor for each in maps]
+    if all(factor > 0 for factor in factors):
+        out = np.empty_like(x, shape=(len(x), *counts), order="C")
+        if out.size:
+            _repeat(x, out, factors)
+        return out
+    for k in sorted(range(len(maps)), key=lambda k: (counts[k] / max(x.shape[k + 1], 1), -k)):
+        each = maps[k]
+        if each is not None:
+            x = x.take(each.pick, k + 1)
+    return x
+
+
+def _repeat(x: Array, out: Array, factors: list[int]) -> None:
+    """Write the elements of planes into `out`, each as often as the factors say."""
+    target_shape, source_shape = [len(x)], [len(x)]
+    for length, factor in zip(x.shape[1:-1], factors[:-1], strict=True):
+        target_shape += [length, factor]
+        source_shape += [length, 1]
+    width = x.shape[-1] * factors[-1]
+    target = out.reshape(*target_shape, width)
+
+    def work(begin: int, end: int) -> None:
+        part = x[begin:end]
+        if factors[-1] > 1:  # along the last axis with strides, then whole rows
+            rows = np.empty_like(part, shape=(*part.shape[:-1], width), order="C")
+            for k in range(factors[-1]):
+                rows[..., k :: factors[-1]] = part
+            part = rows
+        target[begin:end] = part.reshape(end - begin, *source_shape[1:], width)
+
+    _by_blocks(work, len(x), math.prod(out.shape[1:]))
+
+
+def _by_blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+    step = max(_BLOCK // max(size, 1), 1)
+
+    def pieces(begin: int, end: int) -> None:
+        for at in range(begin, end, step):
+            work(at, min(at + step, end))
+
+    if planes * size < LARGE or planes < 2:
+        pieces(0, planes)
+    else:
+        share(pieces, planes)

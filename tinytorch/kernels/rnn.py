@@ -1,0 +1,464 @@
+"""Recurrent layers: one layer in one direction over whole sequences, and its gradients (floor 1).
+
+Arrays are kept with features before the batch: a step's gates are a matrix (gates, batch). So each gate is one
+contiguous block, which ufuncs work on in place, and a step's product has the weights as its first factor.
+
+All steps' inputs lie side by side in one matrix, its columns the steps one after another, its rows
+
+    the input's features,  ones (for the bias),  the hidden state before the step.
+
+One product with the weights `[W_ih | b | W_hh]` per step gives the gates, and one product of all steps' gradients of
+the gates with it gives the gradients of all weights and biases.
+
+`widths` says how many sequences each step has. Those of a packed sequence only become fewer: sequences end. In the
+reverse direction they begin one after another.
+
+Sources:
+    Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to forget",
+    2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the reset gate
+    after the product, as in cuDNN). Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network
+    architectures for large vocabulary speech recognition", 2014 (the projection). Werbos, "Backpropagation through
+    time", 1990.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tinytorch.kernels.activation import widened
+
+__all__ = ["gru", "gru_grad", "lstm", "lstm_grad", "rnn", "rnn_grad", "spans"]
+
+Array = Any
+
+
+def spans(widths: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
+    """Return the first column and the one after the last of each step, in the order of processing."""
+    found = [(end - width, end) for end, width in zip(accumulate(widths), widths, strict=True)]
+    return found[::-1] if reverse else found
+
+
+def _empty(like: Array, *shape: int) -> Array:
+    return np.empty_like(like, order="C", shape=shape)
+
+
+def _block(flat: Array, rows: int, begin: int, end: int) -> Array:
+    """Return a step's matrix of `rows` rows: contiguous, in memory that holds the steps' one after another."""
+    return flat[rows * begin : rows * end].reshape(rows, end - begin)
+
+
+def _hand_on(state: Array, to: Array, initial: Array, final: Array) -> None:
+    """Copy the columns of a step's state to the next step's.
+
+    The columns that the next step has in addition come from `initial`, those that it has no more go to `final`.
+    """
+    had, has = state.shape[1], to.shape[1]
+    both = min(had, has)
+    if both:
+        to[:, :both] = state[:, :both]
+    if has > had:
+        to[:, had:] = initial[:, had:has]
+    elif had > has:
+        final[:, has:had] = state[:, has:]
+
+
+def _with_inputs(x: Array, h0: Array, first: tuple[int, int]) -> Array:
+    """Return the matrix of all steps' inputs, the hidden states left open but for that of the first step."""
+    features = x.shape[-1]
+    columns = x.shape[0] * x.shape[1] if x.ndim == 3 else x.shape[0]
+    matrix = _empty(x, features + 1 + h0.shape[1], columns)
+    if x.ndim == 3:
+        matrix[:features].reshape(features, *x.shape[:2])[...] = x.transpose(2, 0, 1)
+    else:
+        matrix[:features] = x.T
+    matrix[features] = 1
+    begin, end = first
+    matrix[features + 1 :, begin:end] = h0[: end - begin].T
+    return matrix
+
+
+def _zeros_unless(given: Array, like: Array, *shape: int) -> Array:
+    return np.zeros_like(like, order="C", shape=shape) if given is None else widened(given)
+
+
+def _of_inputs(
+    slopes: Array, recurrent: Array, x: Array, matrix: Array, w_ih: Array, biased: bool, needs: Sequence[bool]
+) -> list[Array]:  # fmt: skip
+    """Return the gradients of x, W_ih, W_hh, b_ih and b_hh, from those of the gates of all steps.
+
+    Args:
+        slopes: of the gates before their nonlinearity, (gates, columns), as far as they come from the input.
+        recurrent: the same, as far as they come from the hidden state; often the same array.
+        x: the input.
+        matrix: all steps' inputs.
+        w_ih: the weights of the input.
+        biased: whether there are biases.
+        needs: of x, the weights and the biases.
+    """
+    features = x.shape[-1]
+    grads: list[Array] = [None] * 5
+    if needs[0]:
+        grads[0] = np.matmul(slopes.T, w_ih).reshape(x.shape)
+    if recurrent is slopes:
+        if any(needs[1:]):
+            whole = np.matmul(slopes, matrix.T)
+            from_input, from_state = whole[:, : features + 1], whole[:, features:]
+    else:
+        if needs[1] or needs[3]:
+            from_input = np.matmul(slopes, matrix[: features + 1].T)
+        if needs[2] or needs[4]:
+            from_state = np.matmul(recurrent, matrix[features:].T)
+    if needs[1]:
+        grads[1] = np.ascontiguousarray(from_input[:, :features])
+    if needs[2]:
+        grads[2] = np.ascontiguousarray(from_state[:, 1:])
+    if biased and needs[3]:
+        grads[3] = from_input[:, features].copy()
+    if biased and needs[4]:
+        grads[4] = from_state[:, 0].copy()
+    return grads
+
+
+# LSTM ---------------------------------------------------------------------------------------------
+
+
+def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
+    """Return `[W_ih | b | W_hh]` in the order i, f, o, g, the first three of them negated: sigmoids take exp(-x)."""
+    features, size = w_ih.shape[1], w_hh.shape[0] // 4
+    whole = _empty(w_ih, 4 * size, features + 1 + w_hh.shape[1])
+    # PyTorch's order is i, f, g, o.
+    places = ((0, 0, 2, np.negative), (2, 3, 1, np.negative), (3, 2, 1, np.positive))
+    for to, start, count, put in places:
+        rows = slice(start * size, (start + count) * size)
+        into = whole[to * size : (to + count) * size]
+        put(w_ih[rows], out=into[:, :features])
+        put(w_hh[rows], out=into[:, features + 1 :])
+        if b_ih is None:
+            into[:, features] = 0
+        else:
+            put(b_ih[rows] + b_hh[rows], out=into[:, features])
+    return whole
+
+
+def lstm(
+    x: Array, h0: Array, c0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, w_hr: Array,
+    widths: Sequence[int], reverse: bool,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Return a layer's output, its last states h and c, and what `lstm_grad` needs.
+
+    Args:
+        x: (steps, batch, features), or of packed sequences (columns, features).
+        h0, c0: (batch, hidden), the states before the first step.
+        w_ih, w_hh, b_ih, b_hh: weights and biases (or None) of the gates i, f, g, o.
+        w_hr: the projection of the hidden state, or None.
+        widths: how many sequences each step has.
+        reverse: begin with the last step.
+    """
+    dtype, leading = x.dtype, x.shape[:-1]
+    x, h0, c0, w_ih, w_hh = (widened(each) for each in (x, h0, c0, w_ih, w_hh))
+    if b_ih is not None:
+        b_ih, b_hh = widened(b_ih), widened(b_hh)
+    w_hr = None if w_hr is None else widened(w_hr)
+    size, features = w_hh.shape[0] // 4, x.shape[-1]
+    steps = spans(widths, reverse)
+    matrix = _with_inputs(x, h0, steps[0])
+    weights = _lstm_weights(w_ih, w_hh, b_ih, b_hh)
+    columns = matrix.shape[1]
+    gates = _empty(x, 4 * size * columns)
+    before, squashed = _empty(x, size * columns), _empty(x, size * columns)
+    out, h_n, c_n = _empty(x, columns, h0.shape[1]), _empty(x, *h0.shape), _empty(x, *c0.shape)
+    hidden = matrix[features + 1 :]
+    begin, end = steps[0]
+    _block(before, size, begin, end)[...] = c0[: end - begin].T
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        four = _block(gates, 4 * size, begin, end)
+        np.matmul(weights, matrix[:, begin:end], out=four)
+        three, n = four[: 3 * size], four[3 * size :]
+        np.exp(three, out=three)
+        np.add(three, 1, out=three)
+        np.reciprocal(three, out=three)
+        np.tanh(n, out=n)
+        next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
+        same = last - first == end - begin
+        c = next_c if same else _empty(x, size, end - begin)
+        t = _block(squashed, size, begin, end)
+        np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
+        np.multiply(three[:size], n, out=t)
+        np.add(c, t, out=c)
+        np.tanh(c, out=t)
+        h = next_h if same else _empty(x, hidden.shape[0], end - begin)
+        if w_hr is None:
+            np.multiply(three[2 * size :], t, out=h)
+        else:
+            np.matmul(w_hr, three[2 * size :] * t, out=h)
+        out[begin:end] = h.T
+        if not same:
+            _hand_on(h, next_h, h0.T, h_n.T)
+            _hand_on(c, next_c, c0.T, c_n.T)
+    out = out.reshape(*leading, out.shape[1])
+    results = (out, h_n, c_n)
+    if dtype != out.dtype:
+        results = tuple(each.astype(dtype) for each in results)
+    return (*results, matrix, gates, before, squashed)
+
+
+def lstm_grad(
+    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool, w_hr: Array,
+    widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, before: Array, squashed: Array,
+) -> list[Array]:  # fmt: skip
+    """Return the gradients of `lstm`'s x, h0, c0, W_ih, W_hh, b_ih, b_hh and W_hr, as far as needed.
+
+    Args:
+        g: the gradients of the output and of the last h and c, each possibly None.
+        needs: which of the eight are needed.
+        x, w_ih, w_hh, w_hr, widths, reverse: as for `lstm`.
+        biased: whether there are biases.
+        matrix, gates, before, squashed: what `lstm` returned.
+    """
+    w_ih, w_hh = widened(w_ih), widened(w_hh)
+    w_hr = None if w_hr is None else widened(w_hr)
+    size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
+    steps = spans(widths, reverse)[::-1]
+    batch = max(widths)
+    g_out = None if g[0] is None else widened(g[0]).reshape(columns, width)
+    g_h, g_c = (
+        _zeros_unless(each, matrix, batch, n).T
+        for each, n in zip(g[1:], (width, size), strict=True)
+    )
+    grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
+    slopes = _empty(matrix, 4 * size, columns)
+    if w_hr is not None:
+        unprojected, projected = _empty(matrix, size, columns), _empty(matrix, width, columns)
+        w_rh = w_hr.T
+    back = w_hh.T
+    begin, end = steps[0]
+    dh, dc = g_h[:, : end - begin].copy("C"), g_c[:, : end - begin].copy("C")
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        four = _block(gates, 4 * size, begin, end)
+        three, n = four[: 3 * size], four[3 * size :]
+        i, f, o = three[:size], three[size : 2 * size], three[2 * size :]
+        t = _block(squashed, size, begin, end)
+        if g_out is not None:
+            np.add(dh, g_out[begin:end].T, out=dh)
+        if w_hr is not None:
+            projected[:, begin:end] = dh
+            np.multiply(o, t, out=unprojected[:, begin:end])
+            dh = np.matmul(w_rh, dh)
+        bend = t * t  # the slope of tanh is 1 - tanh²
+        np.subtract(1, bend, out=bend)
+        np.multiply(bend, o, out=bend)
+        np.multiply(bend, dh, out=bend)
+        np.add(dc, bend, out=dc)
+        into = slopes[:, begin:end]
+        work = 1 - three
+        np.multiply(work, three, out=work)  # the slopes of the sigmoids
+        np.multiply(work[:size], n, out=work[:size])
+        np.multiply(work[:size], dc, out=into[:size])
+        bend = _times(work[size : 2 * size], _block(before, size, begin, end))
+        np.multiply(bend, dc, out=into[size : 2 * size])
+        bend = _times(work[2 * size :], t)
+        np.multiply(bend, dh, out=into[3 * size :])
+        np.multiply(n, n, out=bend)
+        np.subtract(1, bend, out=bend)
+        np.multiply(bend, i, out=bend)
+        np.multiply(bend, dc, out=into[2 * size : 3 * size])
+        np.multiply(dc, f, out=dc)
+        dh = np.matmul(back, into)
+        if last - first != end - begin:
+            h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
+            _hand_on(dh, h, g_h, grad_h0.T)
+            _hand_on(dc, c, g_c, grad_c0.T)
+            dh, dc = h, c
+    grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[3:7]))
+    grad_w_hr = np.matmul(projected, unprojected.T) if needs[7] and w_hr is not None else None
+    return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
+
+
+def _times(x: Array, y: Array) -> Array:
+    """Return `x * y`, written over `x`."""
+    return np.multiply(x, y, out=x)
+
+
+# GRU ----------------------------------------------------------------------------------------------
+
+
+def gru(
+    x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array,
+    widths: Sequence[int], reverse: bool,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Return a layer's output, its last state, and what `gru_grad` needs; arguments as of `lstm`, gates r, z, n."""
+    dtype, leading = x.dtype, x.shape[:-1]
+    x, h0, w_ih, w_hh = (widened(each) for each in (x, h0, w_ih, w_hh))
+    size, features = w_hh.shape[1], x.shape[-1]
+    steps = spans(widths, reverse)
+    matrix = _with_inputs(x, h0, steps[0])
+    columns = matrix.shape[1]
+    # The new gate's parts of input and state are wanted apart; r and z are negated, for sigmoids take exp(-x).
+    of_input, of_state = _empty(x, 3 * size, features + 1), _empty(x, 3 * size, 1 + size)
+    of_input[:, :features], of_state[:, 1:] = w_ih, w_hh
+    if b_ih is None:
+        of_input[:, features] = of_state[:, 0] = 0
+    else:
+        of_input[:, features], of_state[:, 0] = widened(b_ih), widened(b_hh)
+    for each in (of_input, of_state):
+        np.negative(each[: 2 * size], out=each[: 2 * size])
+    inputs = np.matmul(of_input, matrix[: features + 1])
+    gates, new = _empty(x, 3 * size * columns), _empty(x, size * columns)
+    out, h_n = _empty(x, columns, size), _empty(x, *h0.shape)
+    states = matrix[features:]
+    hidden = states[1:]
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        three = _block(gates, 3 * size, begin, end)
+        np.matmul(of_state, states[:, begin:end], out=three)
+        two = three[: 2 * size]
+        np.add(two, inputs[: 2 * size, begin:end], out=two)
+        np.exp(two, out=two)
+        np.add(two, 1, out=two)
+        np.reciprocal(two, out=two)
+        n = _block(new, size, begin, end)
+        np.multiply(two[:size], three[2 * size :], out=n)
+        np.add(n, inputs[2 * size :, begin:end], out=n)
+        np.tanh(n, out=n)
+        next_h = hidden[:, first:last]
+        same = last - first == end - begin
+        h = next_h if same else _empty(x, size, end - begin)
+        change = hidden[:, begin:end] - n
+        np.multiply(change, two[size:], out=change)
+        np.add(change, n, out=h)  # (1 - z) n + z h
+        out[begin:end] = h.T
+        if not same:
+            _hand_on(h, next_h, h0.T, h_n.T)
+    out = out.reshape(*leading, size)
+    if dtype != out.dtype:
+        out, h_n = out.astype(dtype), h_n.astype(dtype)
+    return out, h_n, matrix, gates, new
+
+
+def gru_grad(
+    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
+    widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, new: Array,
+) -> list[Array]:  # fmt: skip
+    """Return the gradients of `gru`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
+    w_ih, w_hh = widened(w_ih), widened(w_hh)
+    size, columns = w_hh.shape[1], matrix.shape[1]
+    steps = spans(widths, reverse)[::-1]
+    batch = max(widths)
+    g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
+    g_h = _zeros_unless(g[1], matrix, batch, size).T
+    grad_h0 = _empty(matrix, batch, size)
+    # Rows: n as far as it comes from the input, r, z, n as far as it comes from the state.
+    slopes = _empty(matrix, 4 * size, columns)
+    hidden = matrix[-size:]
+    back = w_hh.T
+    begin, end = steps[0]
+    dh = g_h[:, : end - begin].copy("C")
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        three, n = _block(gates, 3 * size, begin, end), _block(new, size, begin, end)
+        two, of_state = three[: 2 * size], three[2 * size :]
+        r, z = two[:size], two[size:]
+        if g_out is not None:
+            np.add(dh, g_out[begin:end].T, out=dh)
+        into = slopes[:, begin:end]
+        through = dh * z
+        work = 1 - two
+        bend = n * n
+        np.subtract(1, bend, out=bend)
+        np.multiply(bend, work[size:], out=bend)
+        np.multiply(bend, dh, out=bend)  # the gradient of n before tanh
+        into[:size] = bend
+        np.multiply(bend, r, out=into[3 * size :])
+        np.multiply(work, two, out=work)
+        np.multiply(bend, of_state, out=bend)
+        np.multiply(work[:size], bend, out=into[size : 2 * size])
+        np.subtract(hidden[:, begin:end], n, out=bend)
+        np.multiply(bend, dh, out=bend)
+        np.multiply(work[size:], bend, out=into[2 * size : 3 * size])
+        dh = np.matmul(back, into[size:])
+        np.add(dh, through, out=dh)
+        if last - first != end - begin:
+            h = _empty(matrix, size, last - first)
+            _hand_on(dh, h, g_h, grad_h0.T)
+            dh = h
+    turned = np.concatenate([w_ih[2 * size :], w_ih[: 2 * size]])
+    grads = _of_inputs(
+        slopes[: 3 * size], slopes[size:], x, matrix, turned, biased, (needs[0], *needs[2:])
+    )
+    for k in (1, 3):
+        if grads[k] is not None:
+            grads[k] = np.concatenate([grads[k][size:], grads[k][:size]])
+    return [grads[0], grad_h0, *grads[1:]]
+
+
+# RNN ----------------------------------------------------------------------------------------------
+
+
+def rnn(
+    x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array,
+    widths: Sequence[int], reverse: bool, relu: bool,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Return a layer's output, its last state, and what `rnn_grad` needs; `relu` instead of tanh."""
+    dtype, leading = x.dtype, x.shape[:-1]
+    x, h0, w_ih, w_hh = (widened(each) for each in (x, h0, w_ih, w_hh))
+    size, features = w_hh.shape[1], x.shape[-1]
+    steps = spans(widths, reverse)
+    matrix = _with_inputs(x, h0, steps[0])
+    columns = matrix.shape[1]
+    weights = _empty(x, size, features + 1 + size)
+    weights[:, :features], weights[:, features + 1 :] = w_ih, w_hh
+    weights[:, features] = 0 if b_ih is None else widened(b_ih) + widened(b_hh)
+    states = _empty(x, size * columns)
+    out, h_n = _empty(x, columns, size), _empty(x, *h0.shape)
+    hidden = matrix[features + 1 :]
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        h = _block(states, size, begin, end)
+        np.matmul(weights, matrix[:, begin:end], out=h)
+        if relu:
+            np.maximum(h, 0, out=h)
+        else:
+            np.tanh(h, out=h)
+        out[begin:end] = h.T
+        _hand_on(h, hidden[:, first:last], h0.T, h_n.T)
+    out = out.reshape(*leading, size)
+    if dtype != out.dtype:
+        out, h_n = out.astype(dtype), h_n.astype(dtype)
+    return out, h_n, matrix, states
+
+
+def rnn_grad(
+    g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool,
+    widths: Sequence[int], reverse: bool, relu: bool, matrix: Array, states: Array,
+) -> list[Array]:  # fmt: skip
+    """Return the gradients of `rnn`'s x, h0, W_ih, W_hh, b_ih and b_hh; arguments as of `lstm_grad`."""
+    w_ih, w_hh = widened(w_ih), widened(w_hh)
+    size, columns = w_hh.shape[1], matrix.shape[1]
+    steps = spans(widths, reverse)[::-1]
+    batch = max(widths)
+    g_out = None if g[0] is None else widened(g[0]).reshape(columns, size)
+    g_h = _zeros_unless(g[1], matrix, batch, size).T
+    grad_h0 = _empty(matrix, batch, size)
+    slopes = _empty(matrix, size, columns)
+    back = w_hh.T
+    begin, end = steps[0]
+    dh = g_h[:, : end - begin].copy("C")
+    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+        h = _block(states, size, begin, end)
+        if g_out is not None:
+            np.add(dh, g_out[begin:end].T, out=dh)
+        if relu:
+            slope = h > 0
+        else:
+            slope = h * h
+            np.subtract(1, slope, out=slope)
+        into = slopes[:, begin:end]
+        np.multiply(slope, dh, out=into)
+        dh = np.matmul(back, into)
+        if last - first != end - begin:
+            before = _empty(matrix, size, last - first)
+            _hand_on(dh, before, g_h, grad_h0.T)
+            dh = before
+    grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[2:]))
+    return [grads[0], grad_h0, *grads[1:]]

@@ -1,0 +1,592 @@
+"""Convolutional layers, transposed ones, and their lazy forms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn import functional as F
+from tinytorch.nn import init
+from tinytorch.nn.modules.lazy import LazyModuleMixin
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from tinytorch.nn.parameter import Parameter, UninitializedParameter
+from tinytorch.ops.create import empty
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d",
+    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
+
+SizeOrInt = int | Sequence[int]
+
+
+class _ConvNd(Module):
+    """What all convolutional layers have in common."""
+
+    __constants__: ClassVar = [
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
+        "kernel_size",
+    ]  # fmt: skip
+
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    padding_mode: str
+    weight: Tensor
+    bias: Tensor | None
+    _reversed_padding_repeated_twice: Sequence[int]
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+        padding: str | tuple[int, ...], dilation: tuple[int, ...], transposed: bool,
+        output_padding: tuple[int, ...], groups: int, bias: bool, padding_mode: str, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
+                )
+            if padding == "same" and any(each != 1 for each in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        modes = {"zeros", "reflect", "replicate", "circular"}
+        if padding_mode not in modes:
+            raise ValueError(
+                f"padding_mode must be one of {modes}, but got padding_mode='{padding_mode}'"
+            )
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.transposed = dilation, transposed
+        self.output_padding, self.groups, self.padding_mode = output_padding, groups, padding_mode
+        # What `F.pad` takes: (before, after) from the last dimension on.
+        if isinstance(padding, str):
+            widths = [0, 0] * len(kernel_size)
+            if padding == "same":
+                for i, (k, d) in enumerate(zip(kernel_size, dilation, strict=True)):
+                    total, place = d * (k - 1), 2 * (len(kernel_size) - 1 - i)
+                    widths[place : place + 2] = [total // 2, total - total // 2]
+            self._reversed_padding_repeated_twice = widths
+        else:
+            self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
+        first, second = out_channels, in_channels // groups
+        if transposed:
+            first, second = in_channels, out_channels // groups
+        self.weight = Parameter(empty((first, second, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        # With a = sqrt(5) the bound of the weight comes out as 1 / sqrt(fan_in), too.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in = self.weight.shape[1] * math.prod(self.weight.shape[2:])
+            if fan_in:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Return the settings, those with their default left out."""
+        dims = len(self.kernel_size)
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
+        )
+        if self.padding != (0,) * dims:
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * dims:
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * dims:
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+    def _padded(self, input: Tensor) -> tuple[Tensor, str | tuple[int, ...]]:
+        """Return the input with a border, if that is not zeros, and the padding left to do."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        border = self._reversed_padding_repeated_twice
+        padded = F.pad(input, border, mode=self.padding_mode)
+        return padded, (0,) * len(self.kernel_size)
+
+
+class Conv1d(_ConvNd):
+    """A convolution (cross-correlation) of signals.
+
+    Args:
+        in_channels: C, the channels of the input.
+        out_channels: O, the channels of the output.
+        kernel_size: k.
+        stride: how far the kernel moves from place to place.
+        padding: how much is added on both sides; "valid" is nothing, "same" as much as keeps the length.
+        dilation: the distance of the kernel's elements.
+        groups: channels are convolved in so many groups apart.
+        bias: whether to add a bias.
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: `(O, C / groups, k)`, from U(-b, b) with b = 1 / sqrt(C / groups * k).
+        bias: `(O,)`, from the same, or None.
+
+    Shape:
+        `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
+
+    Raises:
+        ValueError: `groups` does not divide the channels; there is no such padding or mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
+        torch.Size([20, 33, 24])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _single(kernel_size), _single(stride),
+            padding if isinstance(padding, str) else _single(padding), _single(dilation), False, _single(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolution of `input`, of shape `(N, O, M)`."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv2d(_ConvNd):
+    """A convolution (cross-correlation) of images.
+
+    Args:
+        in_channels: C, the channels of the input.
+        out_channels: O, the channels of the output.
+        kernel_size: one number, or height and width; so are all settings.
+        stride: how far the kernel moves from place to place.
+        padding: how much is added on each side; "valid" is nothing, "same" as much as keeps the size.
+        dilation: the distance of the kernel's elements.
+        groups: channels are convolved in so many groups apart.
+        bias: whether to add a bias.
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: `(O, C / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(C / groups * kH * kW).
+        bias: `(O,)`, from the same, or None.
+
+    Shape:
+        `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
+
+    Raises:
+        ValueError: `groups` does not divide the channels; there is no such padding or mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
+        >>> layer(torch.ones(2, 16, 50, 100)).shape
+        torch.Size([2, 33, 28, 100])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _pair(kernel_size), _pair(stride),
+            padding if isinstance(padding, str) else _pair(padding), _pair(dilation), False, _pair(0), groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolution of `input`, of shape `(N, O, H', W')`."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv3d(_ConvNd):
+    """A convolution (cross-correlation) of volumes; arguments as `Conv2d`.
+
+    Attributes:
+        weight: `(O, C / groups, kD, kH, kW)`.
+        bias: `(O,)`, or None.
+
+    Shape:
+        `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Conv3d(2, 3, 3, padding="same")(torch.ones(1, 2, 4, 5, 6)).shape
+        torch.Size([1, 3, 4, 5, 6])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _triple(kernel_size), _triple(stride),
+            padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False, _triple(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolution of `input`, of shape `(N, O, D', H', W')`."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """What the transposed convolutions have in common."""
+
+    padding: tuple[int, ...]
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+        padding: tuple[int, ...], dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...],
+        groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(
+        self, input: Tensor, output_size: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int],
+        kernel_size: Sequence[int], num_spatial_dims: int, dilation: Sequence[int] | None = None,
+    ) -> Sequence[int]:  # fmt: skip
+        """Return the output padding with which the output has the size `output_size`."""
+        if output_size is None:
+            return _single(self.output_padding)
+        dims = num_spatial_dims
+        batched = input.ndim == dims + 2
+        others = 2 if batched else 1
+        if len(output_size) == others + dims:
+            output_size = output_size[others:]
+        if len(output_size) != dims:
+            raise ValueError(
+                f"ConvTranspose{dims}D: for {input.ndim}D input, output_size must have {dims} or {others + dims} "
+                f"elements (got {len(output_size)})"
+            )
+        dilations = dilation or (1,) * dims
+        least = [
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, s, p, d, k in zip(
+                input.shape[others:], stride, padding, dilations, kernel_size, strict=True
+            )
+        ]
+        most = [low + s - 1 for low, s in zip(least, stride, strict=True)]
+        if any(not low <= n <= high for low, n, high in zip(least, output_size, most, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
+                f"input of {input.shape[2:]})"
+            )
+        return [n - low for n, low in zip(output_size, least, strict=True)]
+
+    def _transposed(
+        self, function: Any, dims: int, input: Tensor, output_size: Sequence[int] | None
+    ) -> Tensor:
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
+        more = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, dims, self.dilation
+        )
+        out: Tensor = function(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            more,
+            self.groups,
+            self.dilation,
+        )
+        return out
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """A transposed convolution of signals; arguments as `ConvTranspose2d`.
+
+    Attributes:
+        weight: `(C, O / groups, k)`.
+        bias: `(O,)`, or None.
+
+    Shape:
+        `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
+        torch.Size([1, 2, 11])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
+        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding), _single(dilation),
+            True, _single(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the transposed convolution of `input`, of length `output_size` if that is given."""
+        return self._transposed(F.conv_transpose1d, 1, input, output_size)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """A transposed convolution of images, from the size of a convolution's output to that of its input.
+
+    Args:
+        in_channels: C, the channels of the input.
+        out_channels: O, the channels of the output.
+        kernel_size: one number, or height and width; so are all settings.
+        stride: the distance of what neighbours in the input add to.
+        padding: how much is cut off on each side.
+        output_padding: rows and columns added at one side.
+        groups: channels are convolved in so many groups apart.
+        bias: whether to add a bias.
+        dilation: the distance of the kernel's elements.
+        padding_mode: "zeros".
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: `(C, O / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(O / groups * kH * kW).
+        bias: `(O,)`, from the same, or None.
+
+    Shape:
+        `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`, H' = (H - 1) * stride -
+        2 * padding + dilation * (kH - 1) + output_padding + 1.
+
+    Raises:
+        ValueError: `groups` does not divide the channels; another `padding_mode`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> down = torch.nn.Conv2d(16, 16, 3, stride=2, padding=1)
+        >>> up = torch.nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)
+        >>> x = torch.ones(1, 16, 12, 12)
+        >>> up(down(x), output_size=x.size()).shape
+        torch.Size([1, 16, 12, 12])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
+        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation), True,
+            _pair(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
+        return self._transposed(F.conv_transpose2d, 2, input, output_size)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """A transposed convolution of volumes; arguments as `ConvTranspose2d`.
+
+    Attributes:
+        weight: `(C, O / groups, kD, kH, kW)`.
+        bias: `(O,)`, or None.
+
+    Shape:
+        `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.ConvTranspose3d(2, 3, 2, stride=2)(torch.ones(1, 2, 4, 4, 4)).shape
+        torch.Size([1, 3, 8, 8, 8])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
+        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding), _triple(dilation),
+            True, _triple(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
+        return self._transposed(F.conv_transpose3d, 3, input, output_size)
+
+
+# Lazy layers: the channels of the input are found out at the first call ---------------------------
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """What lazy convolutional layers do when their first input comes."""
+
+    groups: int
+    transposed: bool
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    weight: Any
+    bias: Any
+
+    def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        """Put parameters in place that have no shape yet."""
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, if they are there."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Give the parameters the shapes that go with `input`.
+
+        Raises:
+            ValueError: `groups` does not divide the channels.
+            RuntimeError: `input` has a wrong number of dimensions.
+        """
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups:
+            raise ValueError("in_channels must be divisible by groups")
+        first, second = self.out_channels, self.in_channels // self.groups
+        if self.transposed:
+            first, second = self.in_channels, self.out_channels // self.groups
+        with no_grad():
+            self.weight.materialize((first, second, *self.kernel_size))
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+    def _get_in_channels(self, input: Tensor) -> int:
+        dims = self._get_num_spatial_dims()
+        if input.dim() not in (dims + 1, dims + 2):
+            raise RuntimeError(
+                f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {type(self).__name__}, but got "
+                f"input of size: {input.shape}"
+            )
+        return input.shape[1] if input.dim() == dims + 2 else input.shape[0]
+
+    def _get_num_spatial_dims(self) -> int:
+        return len(self.kernel_size)
+
+
+class _LazyConv(_LazyConvXdMixin):
+    """The constructor of lazy convolutions."""
+
+    def __init__(
+        self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: str | SizeOrInt = 0,
+        dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
+        )
+        self._wait(out_channels, bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    """The constructor of lazy transposed convolutions."""
+
+    def __init__(
+        self, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1, padding: SizeOrInt = 0,
+        output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True, dilation: SizeOrInt = 1,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )  # fmt: skip
+        self._wait(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """A `Conv1d` that takes `in_channels` from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """A `Conv2d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConv2d(8, 3)
+        >>> layer(torch.ones(1, 4, 5, 5)).shape, layer
+        (torch.Size([1, 8, 3, 3]), Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1)))
+    """
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """A `Conv3d` that takes `in_channels` from its first input."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """A `ConvTranspose1d` that takes `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """A `ConvTranspose2d` that takes `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """A `ConvTranspose3d` that takes `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose3d

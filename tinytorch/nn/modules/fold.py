@@ -1,0 +1,96 @@
+"""`Unfold`, images as columns, and `Fold`, columns as images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["Fold", "Unfold"]
+
+SizeOrInt = int | Sequence[int]
+
+
+class Fold(Module):
+    """Adds sliding blocks, given as columns, up to images.
+
+    Args:
+        output_size: height and width of the images.
+        kernel_size: of a block.
+        dilation: the distance of a block's elements.
+        padding: how much is cut off on each side.
+        stride: the distance of the blocks.
+
+    Shape:
+        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; both also without N.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 12)).shape
+        torch.Size([1, 3, 4, 5])
+    """
+
+    __constants__: ClassVar = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+
+    def __init__(
+        self, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0,
+        stride: SizeOrInt = 1,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the images, `(N, C, H, W)`."""
+        return F.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
+
+
+class Unfold(Module):
+    """Returns the sliding blocks of images as columns.
+
+    Args:
+        kernel_size: of a block.
+        dilation: the distance of a block's elements.
+        padding: zeros on each side.
+        stride: the distance of the blocks.
+
+    Shape:
+        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; both also without N.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Unfold((2, 3))(torch.ones(2, 5, 3, 4)).shape
+        torch.Size([2, 30, 4])
+    """
+
+    __constants__: ClassVar = ["kernel_size", "dilation", "padding", "stride"]
+
+    def __init__(
+        self, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.dilation = kernel_size, dilation
+        self.padding, self.stride = padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the columns, `(N, C * kH * kW, blocks)`."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )

@@ -1,0 +1,597 @@
+"""The Transformer: layers of attention and feed-forward networks, and stacks of them."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import is_grad_enabled
+from tinytorch.backends import mha
+from tinytorch.nn import functional as F
+from tinytorch.nn import init
+from tinytorch.nn.modules.activation import GELU, MultiheadAttention, ReLU
+from tinytorch.nn.modules.container import ModuleList
+from tinytorch.nn.modules.dropout import Dropout
+from tinytorch.nn.modules.linear import Linear
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules.normalization import LayerNorm
+from tinytorch.ops.attention import canonical_mask
+from tinytorch.ops.create import full
+
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """Return a mask (size, size) of -inf above the diagonal and 0 elsewhere."""
+    mask: Tensor = full((size, size), -math.inf, device=device, dtype=dtype)
+    return mask.triu(diagonal=1)
+
+
+def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
+    """Return the hint; without one, whether the mask is the causal mask."""
+    if hint is not None or mask is None:
+        return hint is True
+    array = mask._array
+    return array.shape == (length, length) and bool(
+        np.array_equal(array, _causal_mask(length, dtype=mask.dtype)._array)
+    )
+
+
+def _length(x: Tensor, batch_first: bool) -> int:
+    return x.shape[1 if batch_first and x.ndim == 3 else 0]
+
+
+def _copies(module: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(given, str):
+        return given
+    functions: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+    if given not in functions:
+        raise RuntimeError(f"activation should be relu/gelu, not {given}")
+    return functions[given]
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a feed-forward network, each added to its input and normalised.
+
+    Args:
+        d_model: length of the last dimension of input and output.
+        nhead: number of heads.
+        dim_feedforward: width of the feed-forward network.
+        dropout: the probability of dropout.
+        activation: of the feed-forward network: "relu", "gelu" or a function of one tensor.
+        layer_norm_eps: `eps` of the normalisations.
+        batch_first: whether input and output are (N, S, E) instead of (S, N, E).
+        norm_first: normalise what goes into attention and network instead of the sums.
+        bias: whether linear layers and normalisations have biases.
+        device, dtype: of the parameters.
+
+    Raises:
+        RuntimeError: another activation's name.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
+        >>> layer(torch.ones(5, 3, 8)).shape
+        torch.Size([5, 3, 8])
+
+    Source:
+        Vaswani et al., "Attention Is All You Need", 2017; Xiong et al., "On Layer Normalization in the Transformer
+        Architecture", 2020 (`norm_first`).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        function = _activation(activation)
+        # PyTorch's attribute; whether it has a fused kernel for the layer depends on it.
+        self.activation_relu_or_gelu = (
+            1 if function is F.relu or isinstance(function, ReLU)
+            else 2 if function is F.gelu or isinstance(function, GELU)
+            else 0
+        )  # fmt: skip
+        self.activation = function
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Return the layer's output, of the shape of `src`.
+
+        Args:
+            src: shape (S, E), (S, N, E), or (N, S, E) with `batch_first`.
+            src_mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
+            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            is_causal: a hint that `src_mask` is the causal mask.
+        """
+        padding = canonical_mask(
+            src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype
+        )
+        mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
+        x = src
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), mask, padding, is_causal=is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(x + self._sa_block(x, mask, padding, is_causal=is_causal))
+        out: Tensor = self.norm2(x + self._ff_block(x))
+        return out
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )[0]  # fmt: skip
+        out: Tensor = self.dropout1(x)
+        return out
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        out: Tensor = self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return out
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's output, and a feed-forward network.
+
+    Each is added to its input and normalised.
+
+    Args:
+        d_model: length of the last dimension of inputs and output.
+        nhead: number of heads.
+        dim_feedforward: width of the feed-forward network.
+        dropout: the probability of dropout.
+        activation: of the feed-forward network: "relu", "gelu" or a function of one tensor.
+        layer_norm_eps: `eps` of the normalisations.
+        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
+        norm_first: normalise what goes into attention and network instead of the sums.
+        bias: whether linear layers and normalisations have biases.
+        device, dtype: of the parameters.
+
+    Raises:
+        RuntimeError: another activation's name.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16)
+        >>> layer(torch.ones(4, 3, 8), torch.ones(5, 3, 8)).shape
+        torch.Size([4, 3, 8])
+
+    Source:
+        Vaswani et al., "Attention Is All You Need", 2017.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Return the layer's output, of the shape of `tgt`.
+
+        Args:
+            tgt: shape (T, E), (T, N, E), or (N, T, E) with `batch_first`.
+            memory: the encoder's output, (S, E), (S, N, E) or (N, S, E).
+            tgt_mask: (T, T) or (N * heads, T, T), True (or -inf) where not to attend.
+            memory_mask: (T, S) or (N * heads, T, S).
+            tgt_key_padding_mask: (T,) or (N, T), True (or -inf) at places that nobody attends to.
+            memory_key_padding_mask: (S,) or (N, S).
+            tgt_is_causal: a hint that `tgt_mask` is the causal mask.
+            memory_is_causal: a hint that `memory_mask` is the causal mask.
+        """
+        x, of_tgt, of_memory = (
+            tgt,
+            (tgt_mask, tgt_key_padding_mask, tgt_is_causal),
+            (memory_mask, memory_key_padding_mask, memory_is_causal),
+        )
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), *of_tgt)
+            x = x + self._mha_block(self.norm2(x), memory, *of_memory)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, *of_tgt))
+        x = self.norm2(x + self._mha_block(x, memory, *of_memory))
+        out: Tensor = self.norm3(x + self._ff_block(x))
+        return out
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )[0]  # fmt: skip
+        out: Tensor = self.dropout1(x)
+        return out
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        x = self.multihead_attn(
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+            need_weights=False,
+        )[0]  # fmt: skip
+        out: Tensor = self.dropout2(x)
+        return out
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        out: Tensor = self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return out
+
+
+class TransformerEncoder(Module):
+    """A stack of copies of a layer; all start with the same parameters.
+
+    Args:
+        encoder_layer: the layer that is copied.
+        num_layers: how many copies.
+        norm: a normalisation of the last layer's output, or None.
+        enable_nested_tensor: whether PyTorch may leave out what is padding, where it has a fused kernel for the layer.
+            Here this saves nothing; but the output is 0 there, before `norm`, where PyTorch's is.
+        mask_check: whether PyTorch looks if the padding is at the end.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        >>> torch.nn.TransformerEncoder(layer, num_layers=2)(torch.ones(3, 5, 8)).shape
+        torch.Size([3, 5, 8])
+    """
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+        reason = _why_not_nested(encoder_layer) if enable_nested_tensor else ""
+        if reason:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{reason}",
+                stacklevel=2,
+            )
+            self.use_nested_tensor = False
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Return the output of the last layer, of the shape of `src`.
+
+        Args:
+            src: shape (S, E), (S, N, E), or (N, S, E) with the layers' `batch_first`.
+            mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
+            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            is_causal: a hint that `mask` is the causal mask; None: find out.
+        """
+        padding = canonical_mask(
+            src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype
+        )
+        mask = canonical_mask(mask, "mask", None, "", src.dtype)
+        first: Any = self.layers[0]
+        is_causal = _is_causal(mask, is_causal, _length(src, first.self_attn.batch_first))
+        out = src
+        for layer in self.layers:
+            out = layer(out, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
+        if padding is not None and mask is None and self._leaves_out_padding(src, padding):
+            out = out.masked_fill((padding != 0).unsqueeze(-1), 0)
+        return out if self.norm is None else self.norm(out)
+
+    def _leaves_out_padding(self, src: Tensor, padding: Tensor) -> bool:
+        """Return whether PyTorch leaves out padding: in evaluation, without gradients, where it is last."""
+        first: Any = self.layers[0]
+        if not (mha.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
+            return False
+        if src.ndim != 3 or (
+            is_grad_enabled()
+            and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+        ):
+            return False
+        absent = padding._array != 0
+        return bool((absent[:, 1:] >= absent[:, :-1]).all())
+
+
+def _why_not_nested(layer: Any) -> str:
+    """Return PyTorch's reason for having no fused kernel for the layer, "" if it has one."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return " was not TransformerEncoderLayer"
+    if layer.norm_first:
+        return ".norm_first was True"
+    attention = layer.self_attn
+    if not attention.batch_first:
+        return (
+            ".self_attn.batch_first was not True(use batch_first for better inference performance)"
+        )
+    if not attention._qkv_same_embed_dim:
+        return ".self_attn._qkv_same_embed_dim was not True"
+    if attention.in_proj_bias is None:
+        return ".self_attn was passed bias=False"
+    if not layer.activation_relu_or_gelu:
+        return ".activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return ".norm1.eps was not equal to encoder_layer.norm2.eps"
+    return ".self_attn.num_heads is odd" if attention.num_heads % 2 else ""
+
+
+class TransformerDecoder(Module):
+    """A stack of copies of a layer; all start with the same parameters.
+
+    Args:
+        decoder_layer: the layer that is copied.
+        num_layers: how many copies.
+        norm: a normalisation of the last layer's output, or None.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16)
+        >>> torch.nn.TransformerDecoder(layer, 2)(torch.ones(4, 3, 8), torch.ones(5, 3, 8)).shape
+        torch.Size([4, 3, 8])
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Return the output of the last layer; arguments as those of `TransformerDecoderLayer`.
+
+        Without the hint `tgt_is_causal` it is found out whether `tgt_mask` is the causal mask.
+        """
+        first: Any = self.layers[0]
+        tgt_is_causal = _is_causal(
+            tgt_mask, tgt_is_causal, _length(tgt, first.self_attn.batch_first)
+        )
+        out = tgt
+        for layer in self.layers:
+            out = layer(
+                out, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return out if self.norm is None else self.norm(out)
+
+
+class Transformer(Module):
+    """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
+
+    Args:
+        d_model: length of the last dimension of inputs and output.
+        nhead: number of heads.
+        num_encoder_layers: number of the encoder's layers.
+        num_decoder_layers: number of the decoder's layers.
+        dim_feedforward: width of the feed-forward networks.
+        dropout: the probability of dropout.
+        activation: of the feed-forward networks: "relu", "gelu" or a function of one tensor.
+        custom_encoder: a module in place of the encoder.
+        custom_decoder: a module in place of the decoder.
+        layer_norm_eps: `eps` of the normalisations.
+        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
+        norm_first: normalise what goes into attention and networks instead of the sums.
+        bias: whether linear layers and normalisations have biases.
+        device, dtype: of the parameters.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+        >>> model(torch.ones(3, 5, 8), torch.ones(3, 4, 8)).shape
+        torch.Size([3, 4, 8])
+
+    Source:
+        Vaswani et al., "Attention Is All You Need", 2017.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        of_layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+        )  # fmt: skip
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            encoder_layer = TransformerEncoderLayer(*of_layer, **options)
+            norm = LayerNorm(d_model, eps=layer_norm_eps, **options)
+            self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            decoder_layer = TransformerDecoderLayer(*of_layer, **options)
+            norm = LayerNorm(d_model, eps=layer_norm_eps, **options)
+            self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Return the decoder's output, of the shape of `tgt`.
+
+        Args:
+            src: what the encoder gets, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
+            tgt: what the decoder gets, (T, E), (T, N, E) or (N, T, E).
+            src_mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
+            tgt_mask: (T, T) or (N * heads, T, T).
+            memory_mask: (T, S) or (N * heads, T, S).
+            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            tgt_key_padding_mask: (T,) or (N, T).
+            memory_key_padding_mask: (S,) or (N, S).
+            src_is_causal: a hint that `src_mask` is the causal mask; None: find out.
+            tgt_is_causal: the same of `tgt_mask`.
+            memory_is_causal: a hint that `memory_mask` is the causal mask.
+
+        Raises:
+            RuntimeError: the batches differ, or the last dimension is not `d_model`.
+        """
+        batch = 0 if self.batch_first else 1
+        if src.ndim == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        out: Tensor = self.decoder(
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """Return the causal mask (sz, sz): -inf above the diagonal, 0 elsewhere.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Transformer.generate_square_subsequent_mask(2)
+            tensor([[0., -inf],
+                    [0., 0.]])
+        """
+        return _causal_mask(sz, device, dtype)
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)

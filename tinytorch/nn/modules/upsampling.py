@@ -1,0 +1,101 @@
+"""Layers that resize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn import functional
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
+
+
+class Upsample(Module):
+    """Resizes to `size`, or by `scale_factor`; see `nn.functional.interpolate`.
+
+    Args:
+        size: the new lengths.
+        scale_factor: or what the lengths are multiplied by.
+        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear" ...
+        align_corners: the middles of the corner elements stay where they are, not their outer
+            edges.
+        recompute_scale_factor: take the scale from the rounded lengths.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
+        tensor([[[1., 1., 3., 3.]]])
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, tuple):
+            self.scale_factor: Any = tuple([float(each) for each in scale_factor])
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input resized."""
+        return functional.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the size or the factor, and the mode."""
+        if self.scale_factor is not None:
+            info = f"scale_factor={self.scale_factor!r}"
+        else:
+            info = f"size={self.size!r}"
+        return f"{info}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resizes images by repeating elements; `Upsample` is the name to use.
+
+    Args:
+        size: the new lengths.
+        scale_factor: or what the lengths are multiplied by.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use.
+
+    Args:
+        size: the new lengths.
+        scale_factor: or what the lengths are multiplied by.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))
+        tensor([[[[1., 2., 3.]]]])
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

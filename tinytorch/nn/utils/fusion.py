@@ -1,0 +1,123 @@
+"""Batch normalisation in evaluation, folded into the layer before it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import ones_like, zeros_like
+
+__all__ = [
+    "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
+]  # fmt: skip
+
+
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+    """Return a copy of a convolution that does what it and the batch normalisation after it do in evaluation.
+
+    Args:
+        conv: the convolution.
+        bn: the normalisation, with running statistics.
+        transpose: whether the convolution is transposed.
+
+    Raises:
+        AssertionError: one of them is in training mode, or there are no running statistics.
+    """
+    if conv.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("BatchNorm must have running statistics to be fused")
+    fused = copy.deepcopy(conv)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )  # fmt: skip
+    return fused
+
+
+def fuse_conv_bn_weights(
+    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None, transpose: bool = False,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """Return weight and bias of the convolution that a convolution and a normalisation are together.
+
+    Args:
+        conv_w: the convolution's weight.
+        conv_b: its bias, or None.
+        bn_rm: the running mean.
+        bn_rv: the running variance.
+        bn_eps: what is added to it.
+        bn_w: the normalisation's weight, None for 1.
+        bn_b: its bias, None for 0.
+        transpose: whether the convolution is transposed: the channels that come out are the weight's second dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> one = torch.ones(1)
+        >>> torch.nn.utils.fuse_conv_bn_weights(torch.ones(1, 1, 1), None, one, one, 3.0, None, None)[1].item()
+        -0.5
+    """
+    conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
+    bn_w = ones_like(bn_rm) if bn_w is None else bn_w
+    bn_b = zeros_like(bn_rm) if bn_b is None else bn_b
+    factor = bn_w * (bn_rv + bn_eps).rsqrt()
+    shape = [1] * conv_w.ndim
+    shape[1 if transpose else 0] = -1
+    weight = (conv_w * factor.reshape(shape)).to(conv_w.dtype)
+    bias = ((conv_b - bn_rm) * factor + bn_b).to(conv_b.dtype)
+    return (
+        Parameter(weight, conv_w.requires_grad),
+        Parameter(bias, conv_b.requires_grad),
+    )
+
+
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+    """Return a copy of a linear layer that does what it and the batch normalisation after it do in evaluation.
+
+    Args:
+        linear: the layer.
+        bn: the normalisation, with running statistics.
+
+    Raises:
+        AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> linear, bn = torch.nn.Linear(2, 3).eval(), torch.nn.BatchNorm1d(3).eval()
+        >>> x = torch.randn(4, 2)
+        >>> torch.allclose(torch.nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
+        True
+    """
+    if linear.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.num_features not in (linear.out_features, 1):
+        raise AssertionError(
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got linear.out_features="
+            f"{linear.out_features} and bn.num_features={bn.num_features}"
+        )
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("BatchNorm must have running statistics to be fused")
+    fused = copy.deepcopy(linear)
+    fused.weight, fused.bias = fuse_linear_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
+    return fused
+
+
+def fuse_linear_bn_weights(
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """Return weight and bias of the linear layer that a linear layer and a normalisation are together.
+
+    Args:
+        linear_w: the layer's weight.
+        linear_b: its bias, or None.
+        bn_rm: the running mean.
+        bn_rv: the running variance.
+        bn_eps: what is added to it.
+        bn_w: the normalisation's weight, None for 1.
+        bn_b: its bias, None for 0.
+    """
+    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

@@ -1,0 +1,295 @@
+"""Parametrizations at hand: norms of weights, singular values, orthogonal matrices."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.utils import parametrize
+from tinytorch.nn.utils.spectral_norm import default_dim
+from tinytorch.nn.utils.weight_norm import norm_except, scaled
+from tinytorch.ops.create import eye
+from tinytorch.ops.decompose import matrix_exp, solve
+from tinytorch.ops.linalg import mv, vdot
+from tinytorch.ops.matrices import geqrf, orgqr
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+class _WeightNorm(Module):
+    def __init__(self, dim: int | None = 0) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        return scaled(weight_v, weight_g, self.dim)
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return norm_except(weight, self.dim), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Parametrize a weight by length (`original0`) and direction (`original1`); return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        dim: slices along it have lengths of their own; None for one length of all.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 3))
+        >>> layer.parametrizations.weight.original0.shape
+        torch.Size([3, 1])
+
+    Source:
+        Salimans and Kingma, "Weight Normalization", 2016.
+    """
+    parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def read_old(
+        state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any, unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:  # fmt: skip
+        """Read states of `nn.utils.weight_norm`."""
+        keys = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
+        if all(key in state_dict for key in keys):
+            for k, key in enumerate(keys):
+                state_dict[f"{prefix}parametrizations.{name}.original{k}"] = state_dict.pop(key)
+
+    module._register_load_state_dict_pre_hook(read_old)
+    return module
+
+
+class _SpectralNorm(Module):
+    _u: Tensor
+    _v: Tensor
+
+    def __init__(
+        self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
+        super().__init__()
+        ndim = weight.ndim
+        if dim >= ndim or dim < -ndim:
+            raise IndexError(
+                "Dimension out of range (expected to be in range of "
+                f"[-{ndim}, {ndim - 1}] but got {dim})"
+            )
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.dim = dim if dim >= 0 else dim + ndim
+        self.eps = eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = self._matrix(weight)
+            height, width = matrix.size()
+            u, v = matrix.new_empty(height).normal_(0, 1), matrix.new_empty(width).normal_(0, 1)
+            self.register_buffer("_u", F.normalize(u, dim=0, eps=eps))
+            self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
+            self._power_method(matrix, 15)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        moved = weight if self.dim == 0 else weight.movedim(self.dim, 0)
+        return moved.flatten(1)
+
+    def _power_method(self, matrix: Tensor, count: int) -> None:
+        with no_grad():
+            for _ in range(count):
+                self._u.copy_(F.normalize(mv(matrix, self._v), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(mv(matrix.t(), self._u), dim=0, eps=self.eps))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = self._matrix(weight)
+        if self.training:
+            self._power_method(matrix, self.n_power_iterations)
+        # What is saved for backward are copies: several calls before it are no error.
+        u, v = self._u.clone(), self._v.clone()
+        out: Tensor = weight / vdot(u, mv(matrix, v))
+        return out
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        return value
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:  # fmt: skip
+    """Parametrize a weight so that its largest singular value, by estimate, is 1; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        n_power_iterations: how many power iterations improve the estimate whenever the weight is asked for in training.
+        eps: keeps divisors from 0.
+        dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
+
+    Raises:
+        ValueError: there is no such parameter.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(20, 40))
+        >>> bool((torch.linalg.matrix_norm(layer.weight, 2) - 1).abs() < 0.1)
+        True
+
+    Source:
+        Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
+    """
+    weight = _weight(module, name)
+    dim = default_dim(module) if dim is None else dim
+    made = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return parametrize.register_parametrization(module, name, made)
+
+
+def _weight(module: Module, name: str) -> Tensor:
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return weight
+
+
+class _OrthMaps(Enum):
+    matrix_exp = auto()
+    cayley = auto()
+    householder = auto()
+
+
+def _make_orthogonal(a: Tensor) -> Tensor:
+    """Return the orthogonal factor of a tall matrix, with the signs for which that of an orthogonal one is itself."""
+    reflectors, tau = geqrf(a)
+    q: Tensor = orgqr(reflectors, tau)
+    return q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+def _is_orthogonal(q: Tensor) -> bool:
+    n, k = q.size(-2), q.size(-1)
+    distance = (q.mT @ q - eye(k, dtype=q.dtype)).abs()
+    return bool((distance < 10 * n * _eps(q)).all())
+
+
+def _eps(x: Tensor) -> float:
+    return float(x.new_ones(()).nextafter(x.new_full((), 2.0)) - 1)
+
+
+class _Orthogonal(Module):
+    base: Tensor
+
+    def __init__(
+        self, weight: Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True
+    ) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, k = x.size(-2), x.size(-1)
+        transposed = n < k
+        if transposed:
+            x = x.mT
+            n, k = k, n
+        if self.orthogonal_map is _OrthMaps.householder:
+            # Q of the reflections whose vectors are below the diagonal.
+            tau = 2.0 / (1.0 + x.tril(-1).square().sum(-2))
+            lower = x.tril(-1) + eye(n, k, dtype=x.dtype)
+            q: Tensor = orgqr(lower, tau)
+            q = q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
+        else:
+            a = x.tril()
+            if n != k:
+                a = F.pad(a, (0, n - k))
+            a = a - a.mT  # skew
+            if self.orthogonal_map is _OrthMaps.matrix_exp:
+                q = matrix_exp(a)
+            else:
+                identity = eye(n, dtype=a.dtype)
+                q = solve(identity - a * 0.5, identity + a * 0.5)
+            q = q[..., :k]
+        if getattr(self, "base", None) is not None:
+            q = self.base @ q
+        return q.mT if transposed else q
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        if value.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {value.shape}."
+            )
+        q = value
+        n, k = q.size(-2), q.size(-1)
+        transposed = n < k
+        if transposed:
+            q = q.mT
+            n, k = k, n
+        if "base" not in self._buffers:
+            if self.orthogonal_map is not _OrthMaps.householder:
+                raise NotImplementedError(
+                    "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                    "use_trivialization=False."
+                )
+            reflectors, tau = geqrf(q)
+            diagonal = reflectors.diagonal(dim1=-2, dim2=-1)
+            diagonal.copy_(diagonal.sgn())
+            # A reflection that is the identity stands for a change of sign.
+            diagonal[tau == 0.0] *= -1
+            return reflectors.mT if transposed else reflectors
+        if n == k:
+            q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
+        else:
+            full = q.new_empty((*q.shape[:-1], n)).normal_()
+            full[..., :k] = q
+            q = _make_orthogonal(full)
+        self.base = q
+        minus = -eye(n, k, dtype=q.dtype)
+        return minus.mT if transposed else minus
+
+
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Module:  # fmt: skip
+    """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter, a matrix or a batch of them.
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square matrices, the last for
+            others.
+        use_trivialization: keep the matrix that the weight was set to, and work out a rotation of it.
+
+    Raises:
+        ValueError: there is no such parameter, it is no matrix, or there is no such map.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(20, 40)).weight
+        >>> torch.allclose(weight.T @ weight, torch.eye(20), atol=1e-5)
+        True
+
+    Source:
+        Lezcano-Casado, "Trivializations for Gradient-Based Optimization on Manifolds", 2019.
+    """
+    weight = _weight(module, name)
+    if weight.ndim < 2:
+        raise ValueError(
+            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
+        )
+    if orthogonal_map is None:
+        square = weight.size(-2) == weight.size(-1)
+        orthogonal_map = "matrix_exp" if square else "householder"
+    chosen = getattr(_OrthMaps, orthogonal_map, None)
+    if chosen is None:
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
+    made = _Orthogonal(weight, chosen, use_trivialization=use_trivialization)
+    return parametrize.register_parametrization(module, name, made, unsafe=True)

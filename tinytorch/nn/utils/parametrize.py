@@ -1,0 +1,390 @@
+"""Parameters that are worked out from others by modules, each time they are asked for."""
+
+from __future__ import annotations
+
+import collections
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn.modules.container import ModuleDict, ModuleList
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+
+__all__ = [
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
+]  # fmt: skip
+
+_cache_enabled = 0
+_cache: dict[tuple[int, str], Tensor] = {}
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Within the block, work out each parametrized tensor once.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.utils import parametrize, parametrizations
+        >>> layer = parametrizations.weight_norm(torch.nn.Linear(2, 3))
+        >>> with parametrize.cached():
+        ...     layer.weight is layer.weight
+        True
+    """
+    global _cache_enabled, _cache
+    _cache_enabled += 1
+    try:
+        yield
+    finally:
+        _cache_enabled -= 1
+        if not _cache_enabled:
+            _cache = {}
+
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+def _set(destination: Tensor, source: Tensor) -> None:
+    """Put `destination` on the memory of `source`, if that has its shape and dtype, or copy."""
+    destination.data = source.detach() if source.requires_grad else source
+
+
+class ParametrizationList(ModuleList):
+    """The modules that work out one tensor, one after another, and what they begin with.
+
+    Args:
+        modules: the parametrizations.
+        original: the tensor that they are for.
+        unsafe: leave out the checks.
+
+    Attributes:
+        original: the tensor they begin with; `original0`, `original1` … if the first takes several.
+    """
+
+    original: Tensor
+
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
+        if len(modules) == 0:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        shape, dtype = original.shape, original.dtype
+        with no_grad():
+            new: Any = original
+            for module in reversed(modules):
+                if hasattr(module, "right_inverse"):
+                    with suppress(NotImplementedError):
+                        new = module.right_inverse(new)
+        if not isinstance(new, Tensor) and not isinstance(new, collections.abc.Sequence):
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                f"{type(new).__name__}"
+            )
+        self.is_tensor = isinstance(new, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(new)
+        if isinstance(new, Tensor):
+            if original.dtype != new.dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
+                )
+            with no_grad():
+                _set(original, new)
+            _register(self, "original", original)
+        else:
+            for k, each in enumerate(new):
+                if not isinstance(each, Tensor):
+                    raise ValueError(
+                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
+                        f"{k} of the sequence with type {type(each).__name__}."
+                    )
+                if isinstance(original, Parameter):
+                    each = Parameter(each, original.requires_grad)
+                each.requires_grad_(original.requires_grad)
+                _register(self, f"original{k}", each)
+        if not unsafe:
+            result = self()
+            if not isinstance(result, Tensor):
+                raise ValueError(
+                    f"A parametrization must return a tensor. Got {type(result).__name__}."
+                )
+            for what, found, expected in (
+                ("dtype", result.dtype, dtype), ("shape", result.shape, shape),
+            ):  # fmt: skip
+                if found != expected:
+                    raise ValueError(
+                        f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag "
+                        f"is enabled.\nunparametrized {what}: {expected}\nparametrized {what}: {found}"
+                    )
+
+    def _originals(self) -> list[Tensor]:
+        if self.is_tensor:
+            return [self.original]
+        return [getattr(self, f"original{k}") for k in range(self.ntensors)]
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Set what the parametrizations begin with so that they give `value`; for `module.weight = value`.
+
+        Raises:
+            RuntimeError: one of them has no `right_inverse`.
+        """
+        with no_grad():
+            new: Any = value
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"parametrization {type(module).__name__} does not implement right_inverse."
+                    )
+                new = module.right_inverse(new)
+            if self.is_tensor:
+                if not isinstance(new, Tensor):
+                    raise ValueError(
+                        f"`right_inverse` should return a tensor. Got {type(new).__name__}"
+                    )
+                new = [new]
+            elif not isinstance(new, collections.abc.Sequence):
+                raise ValueError(
+                    f"'right_inverse' must return a sequence of tensors. Got {type(new).__name__}."
+                )
+            if len(new) != self.ntensors:
+                raise ValueError(
+                    f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
+                    f"length {len(new)}."
+                )
+            for k, (each, original) in enumerate(zip(new, self._originals(), strict=True)):
+                if not isinstance(each, Tensor):
+                    raise ValueError(
+                        f"`right_inverse` must return a sequence of tensors. Got element {k} of type "
+                        f"{type(each).__name__}"
+                    )
+                if original.dtype != each.dtype:
+                    raise ValueError(
+                        f"Tensor {k} returned by `right_inverse` has dtype {each.dtype} while `original{k}` has dtype "
+                        f"{original.dtype}"
+                    )
+                _set(original, each)
+
+    def forward(self) -> Tensor:
+        """Return the tensor, worked out."""
+        modules = list(self)
+        x: Tensor = modules[0](*self._originals())
+        for module in modules[1:]:
+            x = module(x)
+        return x
+
+
+def _new_class(module: Module) -> None:
+    """Give a module a class of its own, on which properties can be set."""
+    cls = module.__class__
+
+    def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            made = memo[id(self)] = self.__new__(self.__class__)
+            made.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return memo[id(self)]
+
+    def getstate(self: Any) -> Any:
+        raise RuntimeError(
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+        )
+
+    members: dict[str, Any] = {"__getstate__": getstate}
+    if not hasattr(cls, "__deepcopy__"):
+        members["__deepcopy__"] = default_deepcopy
+    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
+
+
+def _new_property(module: Module, name: str) -> None:
+    """Give a module's class the property that works out a tensor, and sets it by the right inverses."""
+
+    def get(self: Any) -> Tensor:
+        if not _cache_enabled:
+            out: Tensor = self.parametrizations[name]()
+            return out
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def set_(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    setattr(module.__class__, name, property(get, set_))
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Let a module work out a parameter or buffer of another; return that.
+
+    `module.<tensor_name>` is then `parametrization(module.parametrizations.<tensor_name>.original)`. A
+    `right_inverse` of the parametrization finds what to begin with: a tensor, or several.
+
+    Args:
+        module: is changed.
+        tensor_name: of the parameter or buffer; one that is parametrized already gets one more.
+        parametrization: takes the tensor, and returns one of its shape and dtype.
+        unsafe: leave out the checks that it does.
+
+    Raises:
+        ValueError: there is no such tensor; the parametrization changes shape or dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.utils import parametrize
+        >>> class Symmetric(torch.nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).T
+        >>> layer = parametrize.register_parametrization(torch.nn.Linear(3, 3), "weight", Symmetric())
+        >>> torch.equal(layer.weight, layer.weight.T)
+        True
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        given = getattr(module, tensor_name)
+        if not unsafe:
+            result = parametrization(given)
+            if not isinstance(result, Tensor):
+                raise ValueError(
+                    f"A parametrization must return a tensor. Got {type(result).__name__}."
+                )
+            for what, found, expected in (
+                ("dtype", result.dtype, given.dtype), ("shape", result.shape, given.shape),
+            ):  # fmt: skip
+                if found != expected:
+                    raise ValueError(
+                        f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` "
+                        f"flag is enabled.\nmodule.{tensor_name}.{what}: {expected}\n"
+                        f"parametrization(module.{tensor_name}).{what}: {found}"
+                    )
+            if hasattr(parametrization, "right_inverse"):
+                try:
+                    inverse = parametrization.right_inverse(result)
+                except NotImplementedError:
+                    pass
+                else:
+                    if not isinstance(inverse, Tensor):
+                        raise ValueError(
+                            "parametrization.right_inverse must return a tensor. Got: "
+                            f"{type(inverse).__name__}"
+                        )
+                    if inverse.shape != given.shape or inverse.dtype != given.dtype:
+                        raise ValueError(
+                            "The tensor returned by parametrization.right_inverse must have the same shape and dtype "
+                            f"as module.{tensor_name}."
+                        )
+        chain: Any = module.parametrizations[tensor_name]
+        chain.append(parametrization)
+        chain.unsafe |= unsafe
+    elif tensor_name in module._buffers or tensor_name in module._parameters:
+        original = getattr(module, tensor_name)
+        made = ParametrizationList([parametrization], original, unsafe=unsafe)
+        delattr(module, tensor_name)
+        if not is_parametrized(module):
+            _new_class(module)
+            module.parametrizations = ModuleDict()
+        _new_property(module, tensor_name)
+        module.parametrizations[tensor_name] = made
+    else:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
+        )
+    return module
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Return whether a module, or a tensor of it, is parametrized."""
+    found = getattr(module, "parametrizations", None)
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def remove_parametrizations(
+    module: Module, tensor_name: str, leave_parametrized: bool = True
+) -> Module:
+    """Take the parametrizations of a tensor away; return the module.
+
+    Args:
+        module: is changed.
+        tensor_name: of the tensor.
+        leave_parametrized: whether it is what it was worked out to be, or what that began with.
+
+    Raises:
+        ValueError: the tensor is not parametrized; there are several tensors that it began with.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.utils import parametrize, parametrizations
+        >>> layer = parametrizations.weight_norm(torch.nn.Linear(2, 3))
+        >>> parametrize.remove_parametrizations(layer, "weight")
+        Linear(in_features=2, out_features=3, bias=True)
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    everything: Any = module.parametrizations
+    chain = everything[tensor_name]
+    if chain.is_tensor:
+        original = chain.original
+        if leave_parametrized:
+            with no_grad():
+                worked_out = getattr(module, tensor_name)
+                _set(original, worked_out)
+    elif leave_parametrized:
+        worked_out = getattr(module, tensor_name)
+        original = Parameter(worked_out) if worked_out.requires_grad else worked_out
+    else:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
+        )
+    delattr(module.__class__, tensor_name)
+    del everything[tensor_name]
+    _register(module, tensor_name, original)
+    if not is_parametrized(module):
+        delattr(module, "parametrizations")
+        module.__class__ = module.__class__.__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """Return the class that a module had before it was parametrized."""
+    return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Put the parametrizations of a module on another, with the tensors that they begin with; return that.
+
+    Args:
+        from_module: a parametrized module.
+        to_module: is changed.
+        tensor_name: which tensor's; by default those of all.
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    everything: Any = from_module.parametrizations
+    for name in everything if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        for each in everything[name]:
+            register_parametrization(to_module, name, each)
+        chain: Any = to_module.parametrizations[name]
+        if chain.is_tensor:
+            chain.original = everything[name].original
+        else:
+            for k in range(chain.ntensors):
+                setattr(chain, f"original{k}", getattr(everything[name], f"original{k}"))
+    return to_module

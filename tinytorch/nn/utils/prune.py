@@ -1,0 +1,555 @@
+"""Pruning: parameters of which a mask keeps some elements, and sets the others to 0."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.modules.module import Module
+from tinytorch.ops.create import ones_like, zeros_like
+from tinytorch.ops.random import rand, rand_like
+from tinytorch.ops.shape import cat
+
+__all__ = [
+    "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
+    "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+    "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
+]  # fmt: skip
+
+
+class BasePruningMethod:
+    """A way to choose which elements of a tensor are kept; it is the hook that applies the mask before each call.
+
+    A subclass sets `PRUNING_TYPE`: "unstructured" (it sees the elements that are left), "structured" (the slices that
+    are left) or "global" (all), and defines `compute_mask`.
+    """
+
+    PRUNING_TYPE: str
+    _tensor_name: str
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        """Apply the mask."""
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask of the elements that are kept.
+
+        Args:
+            t: the importance of the elements.
+            default_mask: what is kept so far.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
+        """
+        raise NotImplementedError
+
+    def apply_mask(self, module: Any) -> Tensor:
+        """Return the tensor with what is not kept set to 0.
+
+        Raises:
+            AssertionError: the module's tensor is not pruned.
+        """
+        if self._tensor_name is None:
+            raise AssertionError(f"Module {module} has to be pruned")
+        mask = getattr(module, self._tensor_name + "_mask")
+        original = getattr(module, self._tensor_name + "_orig")
+        kept: Tensor = mask.to(dtype=original.dtype) * original
+        return kept
+
+    @classmethod
+    def apply(
+        cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> Any:  # fmt: skip
+        """Prune a module's parameter: `<name>_orig` and `<name>_mask` are made, and `<name>` is their product.
+
+        Args:
+            module: is changed.
+            name: of the parameter.
+            args: of the class.
+            importance_scores: what to choose by, of the parameter's shape; by default the parameter.
+            kwargs: of the class.
+
+        Returns:
+            The hook: a container of all, if it was pruned before.
+        """
+        method: Any = cls(*args, **kwargs)
+        method._tensor_name = name
+        before = [
+            (key, hook)
+            for key, hook in module._forward_pre_hooks.items()
+            if isinstance(hook, BasePruningMethod) and hook._tensor_name == name
+        ]
+        if len(before) > 1:
+            raise AssertionError(
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a "
+                "PruningContainer."
+            )
+        original = getattr(module, name)
+        if importance_scores is None:
+            importance_scores = original
+        elif importance_scores.shape != original.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}"
+            )
+        if before:
+            key, hook = before[0]
+            del module._forward_pre_hooks[key]
+            container: Any = hook
+            if not isinstance(hook, PruningContainer):
+                container = PruningContainer(hook)
+            container.add_pruning_method(method)
+            default = getattr(module, name + "_mask").detach().clone()
+            mask = container.compute_mask(importance_scores, default_mask=default)
+            method = container
+            module.register_buffer(name + "_mask", mask)
+        else:
+            default = ones_like(original)
+            mask = method.compute_mask(importance_scores, default_mask=default)
+            module.register_parameter(name + "_orig", module._parameters.pop(name))
+            module.register_buffer(name + "_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
+    ) -> Tensor:
+        """Return a tensor pruned, without any module.
+
+        Args:
+            t: the tensor.
+            default_mask: what is kept so far; all by default.
+            importance_scores: what to choose by; by default the tensor.
+
+        Raises:
+            AssertionError: the scores have another shape.
+        """
+        if importance_scores is None:
+            importance_scores = t
+        elif importance_scores.shape != t.shape:
+            raise AssertionError("importance_scores should have the same shape as tensor t")
+        default = ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(importance_scores, default_mask=default)
+
+    def remove(self, module: Any) -> None:
+        """Make the pruned tensor the parameter again; what was pruned stays 0."""
+        name = self._tensor_name
+        if name is None:
+            raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
+        weight = self.apply_mask(module)
+        if hasattr(module, name):
+            delattr(module, name)
+        original = module._parameters.pop(name + "_orig")
+        original.data = weight.data
+        del module._buffers[name + "_mask"]
+        setattr(module, name, original)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods for one tensor, each after the one before.
+
+    Args:
+        args: the methods.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        self._pruning_methods: tuple[Any, ...] = ()
+        if args and not isinstance(args[0], Iterable):
+            self._tensor_name = args[0]._tensor_name
+            for method in args:
+                self.add_pruning_method(method)
+        elif len(args) == 1:
+            self._pruning_methods = tuple(args[0])
+
+    def add_pruning_method(self, method: Any) -> None:
+        """Append a method for the same tensor.
+
+        Raises:
+            TypeError: it is no method.
+            ValueError: it is for another tensor.
+        """
+        if not isinstance(method, BasePruningMethod) and method is not None:
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is not None and self._tensor_name != method._tensor_name:
+            raise ValueError(
+                "Can only add pruning methods acting on the parameter named "
+                f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Any:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._pruning_methods[index]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return what the last method leaves of what is kept so far."""
+        method = self._pruning_methods[-1]
+        mask = default_mask.to(dtype=t.dtype)
+        if method.PRUNING_TYPE == "unstructured":
+            part: Any = mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            if not hasattr(method, "dim"):
+                raise AttributeError(
+                    "Pruning methods of PRUNING_TYPE 'structured' need to have the attribute `dim` defined."
+                )
+            dim = method.dim if method.dim >= 0 else t.dim() + method.dim
+            others = [k for k in range(t.dim()) if k != dim]
+            slices = mask.sum(others) != 0 if others else mask != 0
+            part = tuple([slice(None)] * dim + [slices])
+        elif method.PRUNING_TYPE == "global":
+            part = tuple([slice(None)] * t.dim())
+        else:
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        new = method.compute_mask(t[part], default_mask=mask[part])
+        out: Tensor = mask.clone()
+        out[part] = new.to(dtype=out.dtype)
+        return out
+
+
+def _count(amount: Any, size: int) -> int:
+    """Return how many of `size` are to be pruned: a number, or a part."""
+    if not isinstance(amount, numbers.Integral) and amount > 1.0:
+        raise ValueError(f"amount={amount} should be a float in the range [0, 1]")
+    if isinstance(amount, numbers.Integral):
+        if int(amount) > size:
+            raise ValueError(
+                f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            )
+        return int(amount)
+    return round(amount * size)
+
+
+def _check_amount(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if (isinstance(amount, numbers.Integral) and int(amount) < 0) or (
+        not isinstance(amount, numbers.Integral) and not 0.0 <= float(amount) <= 1.0
+    ):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
+        )
+
+
+def _check_structured(t: Tensor, dim: int) -> None:
+    if t.dim() <= 1:
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {t.dim()} dims"
+        )
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+class Identity(BasePruningMethod):
+    """Keeps what is kept so far."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask as it is."""
+        return default_mask
+
+
+class _ByAmount(BasePruningMethod):
+    def __init__(self, amount: Any) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+
+class RandomUnstructured(_ByAmount):
+    """Drops elements at random.
+
+    Args:
+        amount: how many, or which part of those that are left.
+    """
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask."""
+        count = _count(self.amount, t.nelement())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[rand_like(t).view(-1).topk(count).indices] = 0
+        return mask
+
+
+class L1Unstructured(_ByAmount):
+    """Drops the smallest elements.
+
+    Args:
+        amount: how many, or which part of those that are left.
+    """
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask."""
+        count = _count(self.amount, t.nelement())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[t.abs().view(-1).topk(count, largest=False).indices] = 0
+        return mask
+
+
+class _Structured(BasePruningMethod):
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: Any, dim: int = -1) -> None:
+        _check_amount(amount)
+        self.amount = amount
+        self.dim = dim
+
+    def _mask(self, t: Tensor, scores: Tensor, kept: int, default_mask: Tensor) -> Tensor:
+        mask = zeros_like(t)
+        part: list[Any] = [slice(None)] * t.dim()
+        part[self.dim] = scores.topk(kept).indices
+        mask[tuple(part)] = 1
+        return mask * default_mask.to(dtype=mask.dtype)
+
+
+class RandomStructured(_Structured):
+    """Drops slices at random.
+
+    Args:
+        amount: how many, or which part of those that are left.
+        dim: slices along this dimension.
+    """
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask."""
+        _check_structured(t, self.dim)
+        size = t.shape[self.dim]
+        count = _count(self.amount, size)
+        if not count:
+            return default_mask
+        # (PyTorch draws for all elements' slices alike: one number each.)
+        return self._mask(t, rand(size), size - count, default_mask)
+
+
+class LnStructured(_Structured):
+    """Drops the slices with the smallest norms.
+
+    Args:
+        amount: how many, or which part of those that are left.
+        n: which norm, its p.
+        dim: slices along this dimension.
+    """
+
+    def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
+        super().__init__(amount, dim)
+        self.n = n
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask."""
+        _check_structured(t, self.dim)
+        size = t.shape[self.dim]
+        count = _count(self.amount, size)
+        if not count:
+            return default_mask
+        dim = self.dim if self.dim >= 0 else t.dim() + self.dim
+        norms = t.norm(self.n, [k for k in range(t.dim()) if k != dim])
+        return self._mask(t, norms, size - count, default_mask)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Drops what a mask says.
+
+    Args:
+        mask: 1 for what is kept.
+    """
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Return the mask."""
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError("mask shape must match default_mask shape")
+        return default_mask * self.mask.to(dtype=default_mask.dtype)
+
+
+def identity(module: Any, name: str) -> Any:
+    """Give a module's parameter a mask that keeps all; return the module.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.utils import prune
+        >>> list(prune.identity(torch.nn.Linear(2, 3), "bias").bias_mask)
+        [tensor(1.), tensor(1.), tensor(1.)]
+    """
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+    """Drop elements of a module's parameter at random; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        amount: how many elements, or which part.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.prune.random_unstructured(torch.nn.Linear(2, 3), "weight", 2)
+        >>> int((layer.weight_mask == 0).sum())
+        2
+    """
+    RandomUnstructured.apply(module, name, amount=amount)
+    return module
+
+
+def l1_unstructured(
+    module: Any, name: str, amount: Any, importance_scores: Tensor | None = None
+) -> Any:
+    """Drop the smallest elements of a module's parameter; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        amount: how many elements, or which part.
+        importance_scores: what to choose by, instead of the parameter.
+    """
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+    """Drop slices of a module's parameter at random; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        amount: how many slices, or which part.
+        dim: slices along this dimension.
+    """
+    RandomStructured.apply(module, name, amount=amount, dim=dim)
+    return module
+
+
+def ln_structured(
+    module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+) -> Any:
+    """Drop the slices of a module's parameter with the smallest norms; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        amount: how many slices, or which part.
+        n: which norm, its p.
+        dim: slices along this dimension.
+        importance_scores: what to take norms of, instead of the parameter.
+    """
+    LnStructured.apply(
+        module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
+    )
+    return module
+
+
+def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
+    """Drop what a mask says of a module's parameter; return the module.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        mask: of its shape, 1 for what is kept.
+    """
+    CustomFromMask.apply(module, name, mask=mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
+) -> None:
+    """Prune several parameters as if they were one.
+
+    Args:
+        parameters: pairs of a module and a name.
+        pruning_method: a class whose `PRUNING_TYPE` is "unstructured".
+        importance_scores: a dictionary from pairs to what to choose by.
+        kwargs: of the class.
+
+    Raises:
+        TypeError: `parameters` are no pairs, or the class is not unstructured.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.utils import prune
+        >>> a, b = torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)
+        >>> prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=4)
+        >>> int((a.weight == 0).sum() + (b.weight == 0).sum())
+        4
+    """
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    pairs: list[tuple[Any, str]] = list(parameters)
+    scores = {} if importance_scores is None else importance_scores
+    if not isinstance(scores, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    relevance = cat(
+        [scores.get((module, name), getattr(module, name)).reshape(-1) for module, name in pairs]
+    )
+    default = cat(
+        [
+            getattr(module, name + "_mask", ones_like(getattr(module, name))).reshape(-1)
+            for module, name in pairs
+        ]
+    )
+    container = PruningContainer()
+    container._tensor_name = "temp"
+    method = pruning_method(**kwargs)
+    method._tensor_name = "temp"
+    container.add_pruning_method(method)
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of '
+            f"type {method.PRUNING_TYPE}"
+        )
+    mask = container.compute_mask(relevance, default)
+    begin = 0
+    for module, name in pairs:
+        shape = getattr(module, name).shape
+        end = begin + shape.numel()
+        custom_from_mask(module, name, mask=mask[begin:end].view(shape))
+        begin = end
+
+
+def remove(module: Any, name: str) -> Any:
+    """Make the pruned parameter an ordinary one again, with zeros where it was pruned; return the module.
+
+    Raises:
+        ValueError: it is not pruned.
+    """
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(
+        f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
+    )
+
+
+def is_pruned(module: Module) -> bool:
+    """Return whether a parameter of a module, or of one in it, is pruned.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.utils.prune.is_pruned(torch.nn.Linear(2, 3))
+        False
+    """
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for each in module.modules()
+        for hook in each._forward_pre_hooks.values()
+    )

@@ -1,0 +1,182 @@
+"""A weight divided by its largest singular value before each call; `parametrizations.spectral_norm` is newer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn import functional as F
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.decompose import pinv
+from tinytorch.ops.linalg import dot, mv
+
+__all__ = ["remove_spectral_norm", "spectral_norm"]
+
+
+class SpectralNorm:
+    """The hook that divides the weight."""
+
+    _version = 1
+
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.name = name
+        self.dim = dim
+        self.n_power_iterations = n_power_iterations
+        self.eps = eps
+
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """Return the weight as a matrix whose rows are its slices along `dim`."""
+        moved = weight if self.dim == 0 else weight.movedim(self.dim, 0)
+        return moved.reshape(moved.shape[0], -1)
+
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+        """Return the divided weight; iterating, the vectors are changed in place."""
+        weight = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = self.reshape_weight_to_matrix(weight)
+        if do_power_iteration:
+            with no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(F.normalize(mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(mv(matrix, v), dim=0, eps=self.eps))
+            # What is saved for backward are copies: several calls before it are no error.
+            u, v = u.clone(), v.clone()
+        sigma = dot(u, mv(matrix, v))
+        divided: Tensor = weight / sigma
+        return divided
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        """Work the weight out."""
+        setattr(module, self.name, self.compute_weight(module, module.training))
+
+    def _solve_v_and_rescale(self, matrix: Tensor, u: Tensor, target_sigma: Tensor) -> Tensor:
+        # v with u = normalize(W v) and u W v = sigma, the shortest.
+        v = mv(pinv(matrix.t().mm(matrix)), mv(matrix.t(), u))
+        scaled: Tensor = v * (target_sigma / dot(u, mv(matrix, v)))
+        return scaled
+
+    def _load_hook(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,
+        unexpected_keys: Any, error_msgs: Any,
+    ) -> None:  # fmt: skip
+        """Read states from before version 1, which held the divided weight and no `v`."""
+        version = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
+        key = prefix + self.name
+        if version is not None and version >= 1:
+            return
+        parts = [key + suffix in state_dict for suffix in ("_orig", "_u", "_v")]
+        if version is None and all(parts) and key not in state_dict:
+            return
+        missing = [key + s for s in ("_orig", "", "_u") if key + s not in state_dict]
+        if missing:
+            if strict:
+                missing_keys.extend(missing)
+            return
+        with no_grad():
+            original, weight = state_dict[key + "_orig"], state_dict.pop(key)
+            sigma = (original / weight).mean()
+            matrix = self.reshape_weight_to_matrix(original)
+            state_dict[key + "_v"] = self._solve_v_and_rescale(
+                matrix, state_dict[key + "_u"], sigma
+            )
+
+    def _state_dict_hook(
+        self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]
+    ) -> None:
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self._version
+
+
+def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            return key, hook
+    return None, None
+
+
+def default_dim(module: Any) -> int:
+    """Return which dimension of a module's weight its outputs are."""
+    return 1 if type(module).__name__.startswith("ConvTranspose") else 0
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:  # fmt: skip
+    """Divide a module's parameter by an estimate of its largest singular value before each call; return the module.
+
+    In training each call improves the estimate by power iteration.
+
+    Args:
+        module: is changed: the parameter is `<name>_orig`, `<name>` is worked out.
+        name: of the parameter.
+        n_power_iterations: how many iterations per call.
+        eps: keeps divisors from 0.
+        dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
+
+    Raises:
+        ValueError: `n_power_iterations` is not positive.
+        RuntimeError: it has been done already.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
+        >>> list(layer.state_dict())
+        ['bias', 'weight_orig', 'weight_u', 'weight_v']
+
+    Source:
+        Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
+    """
+    if _hook_of(module, name)[1] is not None:
+        raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+    hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
+    weight = module._parameters[name]
+    if weight is None:
+        raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    with no_grad():
+        height, width = hook.reshape_weight_to_matrix(weight).size()
+        u = F.normalize(weight.new_empty(height).normal_(0, 1), dim=0, eps=eps)
+        v = F.normalize(weight.new_empty(width).normal_(0, 1), dim=0, eps=eps)
+    delattr(module, name)
+    module.register_parameter(name + "_orig", weight)
+    setattr(module, name, weight.data)  # a plain attribute, on the parameter's memory
+    module.register_buffer(name + "_u", u)
+    module.register_buffer(name + "_v", v)
+    module.register_forward_pre_hook(hook)
+    module._register_state_dict_hook(hook._state_dict_hook)
+    module._register_load_state_dict_pre_hook(hook._load_hook)
+    return module
+
+
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+    """Undo `spectral_norm`: the parameter is the divided one.
+
+    Raises:
+        ValueError: there is nothing to undo.
+    """
+    key, hook = _hook_of(module, name)
+    if hook is None:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    with no_grad():
+        weight = hook.compute_weight(module, do_power_iteration=False)
+    delattr(module, name)
+    delattr(module, name + "_u")
+    delattr(module, name + "_v")
+    delattr(module, name + "_orig")
+    module.register_parameter(name, Parameter(weight.detach()))
+    del module._forward_pre_hooks[key]
+    for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+        for k, each in list(hooks.items()):
+            inner = getattr(each, "hook", each)
+            if getattr(inner, "__self__", None) is hook:
+                del hooks[k]
+    return module

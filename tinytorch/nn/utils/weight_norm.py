@@ -1,0 +1,116 @@
+"""A weight as a length and a direction, worked out anew before each call; deprecated, see `parametrizations`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.reduce import vector_norm
+
+__all__ = ["remove_weight_norm", "weight_norm"]
+
+
+def norm_except(v: Tensor, dim: int | None) -> Tensor:
+    """Return the norms of a tensor's slices along `dim`, with the other dimensions of length 1; of all for None."""
+    if dim is None or dim == -1:
+        out: Tensor = vector_norm(v, 2)
+        return out
+    if not 0 <= dim < v.ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {dim})"
+        )
+    others = tuple(k for k in range(v.ndim) if k != dim)
+    if not others:
+        return v.abs()
+    norms: Tensor = vector_norm(v, 2, others, True)
+    return norms
+
+
+def scaled(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
+    """Return `v` with the norms `g`."""
+    return v * (g / norm_except(v, dim))
+
+
+class WeightNorm:
+    """The hook that works the weight out."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Any) -> Tensor:
+        """Return the weight of length and direction."""
+        return scaled(
+            getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim
+        )
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        """Work the weight out."""
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            return key, hook
+    return None, None
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Replace a module's parameter by its length `<name>_g` and direction `<name>_v`, and return the module.
+
+    Deprecated: `nn.utils.parametrizations.weight_norm` does the same.
+
+    Args:
+        module: is changed.
+        name: of the parameter.
+        dim: slices along it have lengths of their own; None for one length of all.
+
+    Raises:
+        RuntimeError: it has been done already.
+
+    Example:
+        >>> import warnings
+        >>> import tinytorch as torch
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
+        >>> layer.weight_g.shape, layer.weight_v.shape
+        (torch.Size([3, 1]), torch.Size([3, 2]))
+
+    Source:
+        Salimans and Kingma, "Weight Normalization", 2016.
+    """
+    warnings.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if _hook_of(module, name)[1] is not None:
+        raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+    hook = WeightNorm(name, dim)
+    weight = getattr(module, name)
+    del module._parameters[name]
+    module.register_parameter(name + "_g", Parameter(norm_except(weight, hook.dim).data))
+    module.register_parameter(name + "_v", Parameter(weight.data))
+    setattr(module, name, hook.compute_weight(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Undo `weight_norm`: the parameter is what it was worked out to be.
+
+    Raises:
+        ValueError: there is nothing to undo.
+    """
+    key, hook = _hook_of(module, name)
+    if hook is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    weight = hook.compute_weight(module)
+    delattr(module, name)
+    del module._parameters[name + "_g"], module._parameters[name + "_v"]
+    setattr(module, name, Parameter(weight.data))
+    del module._forward_pre_hooks[key]
+    return module

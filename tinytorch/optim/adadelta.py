@@ -1,0 +1,116 @@
+"""`Adadelta`: steps in the unit of the parameter, with no rate to choose."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(Optimizer):
+    """Adadelta: `p = p - lr * d` with `d = sqrt(a + eps) / sqrt(v + eps) * g`.
+
+    `v` is a running average of `g * g`, and `a`, of the steps before, one of `d * d`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: what the step is scaled by, a number or a tensor of one element.
+        rho: how much of the averages stays at each step.
+        eps: keeps the divisor from zero, and starts the first steps.
+        weight_decay: strength of the pull to zero.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adadelta([w])
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.9936, -1.9936], requires_grad=True)
+
+    Source:
+        Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        if not 0 <= rho <= 1:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_not_negative("epsilon value", eps)
+        check_not_negative("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": count(0.0), "square_avg": zeros(p), "acc_delta": zeros(p)}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        rho, maximize = float(group["rho"]), group["maximize"]
+        step = state["step"]._array
+        step += 1
+        arrays = p, g, state["square_avg"]._array, state["acc_delta"]._array
+        for p, g, v, a, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.multiply(np.square(g, out=s), 1 - rho, out=s)
+            np.add(np.multiply(v, rho, out=v), s, out=v)
+            np.divide(g, np.sqrt(np.add(v, eps, out=s), out=s), out=d)
+            np.multiply(d, np.sqrt(np.add(a, eps, out=s), out=s), out=d)
+            np.multiply(np.square(d, out=s), 1 - rho, out=s)
+            np.add(np.multiply(a, rho, out=a), s, out=a)
+            np.subtract(p, np.multiply(d, lr, out=d), out=p)

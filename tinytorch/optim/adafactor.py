@@ -1,0 +1,139 @@
+"""`Adafactor`: steps scaled by squares of which only sums of rows and columns are kept."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.dtypes import finfo, from_numpy_dtype
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, count, zeros
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adafactor: `p = p - a * u`, where `u` is the gradient over the root of its average square.
+
+    Of a matrix's average square `v` only the means `r` of its rows and `c` of its columns are kept,
+    and `v = r * c / mean(r)`; that is little memory. The averages are `v = v + w * (g * g - v)` with
+    `w = t**beta2_decay`. The length of the step follows the parameter: `a = max(eps[1], rms(p)) *
+    min(lr, 1 / sqrt(t)) / max(1, rms(u) / d)`, where `rms` is the root of the mean square.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: greatest relative step, a number or a tensor of one element.
+        beta2_decay: power of the step number that is the weight of a new square.
+        eps: bound of the squares (None: the precision of the dtype), and least size of a parameter
+            that counts.
+        d: greatest root mean square of `u`.
+        weight_decay: part of a parameter that goes at each step, times `lr`.
+        foreach: taken for PyTorch's sake.
+        maximize: go up instead of down.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adafactor([w])
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.9686, -1.9686], requires_grad=True)
+
+    Source:
+        Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018,
+        algorithms 4 and 5.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {"foreach": None}
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        check_one_element("lr", lr)
+        if not lr >= 0:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not beta2_decay <= 0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not eps[0] >= 0:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not eps[1] >= 0:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not d >= 1:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not weight_decay >= 0:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        shape = p._array.shape
+        if len(shape) < 2:
+            return {"step": count(0.0), "variance": zeros(p)}
+        *outer, rows, columns = shape
+        return {
+            "step": count(0.0),
+            "row_var": wrap(np.zeros_like(p._array, shape=(*outer, rows, 1), order="C")),
+            "col_var": wrap(np.zeros_like(p._array, shape=(*outer, 1, columns), order="C")),
+        }
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, weight_decay, bound = float(group["lr"]), float(group["weight_decay"]), group["d"]
+        least, smallest = group["eps"]
+        if least is None:
+            least = finfo(from_numpy_dtype(p.dtype)).eps
+        step = state["step"]._array
+        step += 1
+        t = float(step)
+        weight = t ** group["beta2_decay"]
+        # Squares of half precision leave its range: they are computed in float32, as in PyTorch.
+        wide = np.result_type(p.dtype, np.float32) if p.dtype.kind == "f" else np.dtype(np.float32)
+
+        length = max(smallest, _root_mean_square(p, wide)) * min(lr, t**-0.5)
+        if weight_decay:
+            np.multiply(p, 1 - lr * weight_decay, out=p)
+        u = np.square(g, out=np.empty_like(g, wide))
+        if g.ndim > 1:
+            rows, columns = state["row_var"]._array, state["col_var"]._array
+            rows += (u.mean(-1, keepdims=True) - rows) * weight
+            columns += (u.mean(-2, keepdims=True) - columns) * weight
+            mean = np.maximum(rows.mean(-2, keepdims=True, dtype=wide), least)
+            np.multiply(rows, columns / mean, out=u)
+        else:
+            variance = state["variance"]._array
+            variance += (u - variance) * weight
+            np.copyto(u, variance)
+        np.sqrt(np.maximum(u, least * least, out=u), out=u)
+        np.divide(g, u, out=u)
+        length /= max(1.0, _root_mean_square(u, wide) / bound)
+        np.multiply(u, -length if not group["maximize"] else length, out=u)
+        p[...] = p + u
+
+
+def _root_mean_square(array: Any, dtype: Any) -> float:
+    flat = array.reshape(-1).astype(dtype, copy=False)
+    return float(np.sqrt(flat @ flat)) / max(flat.size, 1) ** 0.5

@@ -1,0 +1,128 @@
+"""`Adagrad`: steps scaled by the sum of all squared gradients."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_implementation,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(Optimizer):
+    """Adagrad: `p = p - lr' * g / (sqrt(s) + eps)`, where `s` is the sum of `g * g` over all steps.
+
+    In step t, `lr' = lr / (1 + (t - 1) * lr_decay)`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        lr_decay: how fast the learning rate falls.
+        weight_decay: strength of the pull to zero.
+        initial_accumulator_value: where the sum starts.
+        eps: keeps the divisor from zero.
+        maximize: go up instead of down.
+        foreach, fused, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adagrad([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8331, -1.8311], requires_grad=True)
+
+    Source:
+        Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
+        Optimization, 2011.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "fused": None,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("lr_decay value", lr_decay)
+        check_not_negative("weight_decay value", weight_decay)
+        check_not_negative("initial_accumulator_value value", initial_accumulator_value)
+        check_not_negative("epsilon value", eps)
+        check_implementation(fused, foreach)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = self._new_state(p, group)
+
+    def share_memory(self) -> None:
+        """Let other processes see the sums: `share_memory_` of each."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        start = zeros(p)
+        start._array[...] = group["initial_accumulator_value"]
+        return {"step": count(0.0), "sum": start}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        maximize = group["maximize"]
+        step = state["step"]._array
+        step += 1
+        scale = lr / (1 + (float(step) - 1) * group["lr_decay"])
+        arrays = p, g, state["sum"]._array
+        for p, g, total, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.add(total, np.square(g, out=s), out=total)
+            np.add(np.sqrt(total, out=s), eps, out=s)
+            np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)

@@ -1,0 +1,116 @@
+"""`Adamax`: steps scaled by the greatest gradient of late."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_betas,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Optimizer):
+    """Adamax: Adam with a maximum for the average of squares: `p = p - lr * m' / u`.
+
+    `m'` is that of `Adam`, and `u = max(beta2 * u, abs(g) + eps)`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the average and of the maximum stays at each step.
+        eps: keeps the divisor from zero.
+        weight_decay: strength of the pull to zero.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adamax([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8052, -1.8025], requires_grad=True)
+
+    Source:
+        Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 2.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("epsilon value", eps)
+        check_betas(betas)
+        check_not_negative("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": count(0.0), "exp_avg": zeros(p), "exp_inf": zeros(p)}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        beta1, beta2 = map(float, group["betas"])
+        maximize = group["maximize"]
+        step = state["step"]._array
+        step += 1
+        scale = lr / (1 - beta1 ** float(step))
+        arrays = p, g, state["exp_avg"]._array, state["exp_inf"]._array
+        for p, g, m, u, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.subtract(g, m, out=s)
+            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
+            np.add(np.abs(g, out=s), eps, out=s)
+            np.maximum(np.multiply(u, beta2, out=u), s, out=u)
+            np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)

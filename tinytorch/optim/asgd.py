@@ -1,0 +1,121 @@
+"""`ASGD`: gradient descent that also averages where it has been."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent: `p = p * (1 - lambd * eta) - eta * g`, with a running average.
+
+    In the state of each parameter, "ax" is the average of the parameter, once more than `t0` steps are
+    done, and the parameter itself before. After step t, `eta = lr / (1 + lambd * lr * t)**alpha`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        lambd: how fast the learning rate falls, and a pull to zero.
+        alpha: the power by which it falls.
+        t0: the step after which averaging starts.
+        weight_decay: strength of a further pull to zero.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.ASGD([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.6400, -1.2800], requires_grad=True)
+
+    Source:
+        Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992; Bottou,
+        Large-Scale Machine Learning with Stochastic Gradient Descent, 2010 (the learning rate).
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        rate = count(float(group["lr"]))
+        return {"step": count(0.0), "eta": rate, "mu": count(1.0), "ax": zeros(p)}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
+        weight_decay, maximize = float(group["weight_decay"]), group["maximize"]
+        step, eta, mu = (state[name]._array for name in ("step", "eta", "mu"))
+        step += 1
+        t, rate, share = float(step), float(eta), float(mu)
+        arrays = p, g, state["ax"]._array
+        for p, g, average, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.multiply(p, 1 - lambd * rate, out=p)
+            np.subtract(p, np.multiply(g, rate, out=s), out=p)
+            if share == 1:
+                np.copyto(average, p)
+            else:
+                np.multiply(np.subtract(p, average, out=s), share, out=s)
+                np.add(average, s, out=average)
+        eta[...] = lr / (1 + lambd * lr * t) ** alpha
+        mu[...] = 1 / max(1, t - group["t0"])

@@ -1,0 +1,358 @@
+"""`LBFGS`: a quasi-Newton method that remembers the last steps, with a line search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.mode import enable_grad, no_grad
+from tinytorch.optim.optimizer import Optimizer, Params, check_rate
+
+__all__ = ["LBFGS"]
+
+#: Constants of the Wolfe conditions: how much of the promised fall a step has to bring, and how much
+#: of the slope may be left.
+FALL, SLOPE = 1e-4, 0.9
+
+
+class LBFGS(Optimizer):
+    """Limited-memory BFGS: steps along `-H @ g`, where `H` comes of the last steps and gradients.
+
+    `step` needs a closure, which it calls several times: it makes up to `max_iter` iterations. With
+    `line_search_fn="strong_wolfe"` each goes as far as to satisfy the strong Wolfe conditions, without
+    by `lr` (the first by less). There is one group of parameters.
+
+    Args:
+        params: parameters or named parameters.
+        lr: length of a step, or with a line search of its first guess.
+        max_iter: most iterations of a step.
+        max_eval: most calls of the closure of a step; None: 5/4 of `max_iter`.
+        tolerance_grad: a step ends when no element of the gradient is greater.
+        tolerance_change: a step ends when no parameter, or the loss, changes by more.
+        history_size: steps that are remembered.
+        line_search_fn: None or "strong_wolfe".
+
+    Raises:
+        ValueError: an argument is out of its range, there are several groups, and what `Optimizer`
+            raises.
+        RuntimeError: by `step`, of another `line_search_fn`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([3.0, -4.0], requires_grad=True)
+        >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 1) ** 2 * torch.tensor([1.0, 5.0])).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> loss = optimizer.step(closure)  # of before the step
+        >>> loss, w.detach().allclose(torch.ones(2))
+        (tensor(129., grad_fn=<SumBackward0>), True)
+
+    Source:
+        Nocedal and Wright, Numerical Optimization, 2nd edition, algorithms 7.4 and 7.5 (two loops),
+        3.5 and 3.6 and equation 3.59 (line search).
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        check_rate(lr)
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Make up to `max_iter` iterations; return the loss of before the first.
+
+        Args:
+            closure: computes the loss anew, calls `backward` on it and returns it.
+        """
+        if closure is None:
+            raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
+        (group,) = self.param_groups
+        params = group["params"]
+        lr, tolerance = float(group["lr"]), group["tolerance_change"]
+        search = group["line_search_fn"]
+        state = self.state[params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+
+        def evaluate() -> tuple[Any, Any]:
+            state["func_evals"] += 1
+            with enable_grad():
+                loss = closure()
+            return loss, _gathered(params)
+
+        before = state["func_evals"]
+        first, g = evaluate()
+        loss = _value(first)
+        if _greatest(g) <= group["tolerance_grad"]:
+            return first
+
+        memory = _Memory(state, group["history_size"])
+        d = _array(state.get("d"))
+        t: Any = _number(state.get("t"))
+        last_g, last_loss = _array(state.get("prev_flat_grad")), state.get("prev_loss")
+        for iteration in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            if state["n_iter"] == 1:
+                memory.clear()
+                d = -g
+                t = min(1.0, 1.0 / np.abs(g).sum()) * lr
+            else:
+                memory.add(g - last_g, d * t)
+                d = memory.direction(g)
+                t = lr
+            last_g, last_loss = g.copy(), loss
+            slope = g @ d
+            if slope > -tolerance:
+                break
+            small = False
+            if search is not None:
+                if search != "strong_wolfe":
+                    raise RuntimeError("only 'strong_wolfe' is supported")
+                start = [p._array.copy() for p in params]
+
+                def at(t: Any, start: list[Any] = start, d: Any = d) -> _Point:
+                    _move(params, d, t)
+                    loss, g = evaluate()
+                    _put_back(params, start)
+                    return _Point(t, _value(loss), g, g @ d)
+
+                most = group["max_eval"] - (state["func_evals"] - before)
+                found = strong_wolfe(at, _Point(0, loss, g, slope), t, _greatest(d), most)
+                loss, g, t = found.loss, found.g, found.t
+                _move(params, d, t)
+                small = _greatest(g) <= group["tolerance_grad"]
+            else:
+                _move(params, d, t)
+                if iteration != group["max_iter"]:
+                    # The last loss is not needed: the next step computes it anew.
+                    new, g = evaluate()
+                    loss = _value(new)
+                    small = _greatest(g) <= group["tolerance_grad"]
+            if (
+                small
+                or state["func_evals"] - before >= group["max_eval"]
+                or _greatest(d * t) <= tolerance
+                or abs(loss - last_loss) < tolerance
+            ):
+                break
+        state["d"] = wrap(d)
+        state["t"] = wrap(np.asarray(t)) if isinstance(t, np.generic) else t
+        memory.save()
+        state["prev_flat_grad"] = wrap(last_g)
+        state["prev_loss"] = last_loss
+        return first
+
+
+class _Memory:
+    """Changes `y` of the gradient and `s` of the parameters, of the last steps, oldest first."""
+
+    def __init__(self, state: dict[str, Any], size: int) -> None:
+        self.size = size
+        self.ys, self.steps = (
+            list(map(_array, state.get(k) or ())) for k in ("old_dirs", "old_stps")
+        )
+        self.inverses = [_array(value)[()] for value in state.get("ro") or ()]
+        scale = state.get("H_diag", 1)
+        self.scale: Any = _number(scale)
+        self.state = state
+
+    def clear(self) -> None:
+        self.ys, self.steps, self.inverses, self.scale = [], [], [], 1
+
+    def add(self, y: Any, s: Any) -> None:
+        """Remember a step, unless the curvature along it is not positive."""
+        ys = y @ s
+        if ys > 1e-10:
+            if len(self.ys) == self.size:
+                for each in (self.ys, self.steps, self.inverses):
+                    each.pop(0)
+            self.ys.append(y)
+            self.steps.append(s)
+            self.inverses.append(1 / ys)
+            self.scale = ys / (y @ y)
+
+    def direction(self, g: Any) -> Any:
+        """Return `-H @ g`, by the two loops over what is remembered."""
+        kept = self.state.setdefault("al", [None] * self.size)
+        q = -g
+        pairs = list(zip(self.ys, self.steps, self.inverses, strict=True))
+        factors = []
+        for y, s, inverse in reversed(pairs):
+            factors.append((s @ q) * inverse)
+            q -= factors[-1] * y
+        factors.reverse()
+        q *= self.scale
+        for (y, s, inverse), factor in zip(pairs, factors, strict=True):
+            q += (factor - (y @ q) * inverse) * s
+        kept[: len(factors)] = [wrap(np.asarray(factor)) for factor in factors]
+        return q
+
+    def save(self) -> None:
+        """Enter it in the state."""
+        state = self.state
+        state["old_dirs"] = [wrap(y) for y in self.ys]
+        state["old_stps"] = [wrap(s) for s in self.steps]
+        state["ro"] = [wrap(np.asarray(inverse)) for inverse in self.inverses]
+        scale = self.scale
+        state["H_diag"] = wrap(np.asarray(scale)) if isinstance(scale, np.generic) else scale
+
+
+@dataclass(eq=False)
+class _Point:
+    """A place along the direction, with the loss, its gradient, and its slope there."""
+
+    t: Any
+    loss: float
+    g: Any
+    slope: Any
+
+
+def strong_wolfe(
+    at: Callable[[Any], _Point], start: _Point, t: Any, size: float, most: int
+) -> _Point:
+    """Return a point along a direction that satisfies the strong Wolfe conditions, or the best found.
+
+    Args:
+        at: evaluates the point at a distance.
+        start: the point at 0.
+        t: the first guess.
+        size: the greatest element of the direction.
+        most: evaluations after the first.
+    """
+
+    def too_high(point: _Point) -> bool:
+        return bool(point.loss > start.loss + FALL * point.t * start.slope)
+
+    def flat(point: _Point) -> bool:
+        return bool(abs(point.slope) <= -SLOPE * start.slope)
+
+    # Forward, until two points have an acceptable one between them.
+    last, point = start, at(t)
+    tries = 0
+    bracket = None
+    while tries < most:
+        if too_high(point) or (tries > 1 and point.loss >= last.loss):
+            bracket = [last, point]
+            break
+        if flat(point):
+            return point
+        if point.slope >= 0:
+            bracket = [last, point]
+            break
+        nearest, farthest = point.t + 0.01 * (point.t - last.t), point.t * 10
+        last, point = point, at(_lowest(last, point, nearest, farthest))
+        tries += 1
+    if bracket is None:
+        bracket = [start, point]
+
+    # Inward. The lower end comes first.
+    low, high = bracket if bracket[0].loss <= bracket[1].loss else bracket[::-1]
+    stuck = False
+    while tries < most and not abs(high.t - low.t) * size < 1e-9:
+        left, right = min(low.t, high.t), max(low.t, high.t)
+        # As algorithm 3.6 has it the ends are those in the order in which they were found.
+        t = _lowest(bracket[0], bracket[1], left, right)
+        # Close to an end twice, or beyond it: a tenth of the way in, so that the bracket shrinks.
+        margin = 0.1 * (right - left)
+        if min(right - t, t - left) < margin:
+            if stuck or t >= right or t <= left:
+                t = right - margin if abs(t - right) < abs(t - left) else left + margin
+                stuck = False
+            else:
+                stuck = True
+        else:
+            stuck = False
+        point = at(t)
+        tries += 1
+        if too_high(point) or point.loss >= low.loss:
+            bracket[bracket.index(high)] = point
+            low, high = bracket if bracket[0].loss <= bracket[1].loss else bracket[::-1]
+            continue
+        if flat(point):
+            return point
+        where = bracket.index(low)
+        if point.slope * (high.t - low.t) >= 0:
+            bracket[1 - where] = high = low
+        bracket[where] = low = point
+    return low
+
+
+def _lowest(one: _Point, two: _Point, least: Any, most: Any) -> Any:
+    """Return where the cubic through two points with their slopes is lowest, within bounds."""
+    left, right = (one, two) if one.t <= two.t else (two, one)
+    a = one.slope + two.slope - 3 * (one.loss - two.loss) / (one.t - two.t)
+    square = a**2 - one.slope * two.slope
+    if not square >= 0:
+        return (least + most) / 2
+    b = np.sqrt(square)
+    width = right.t - left.t
+    t = right.t - width * ((right.slope + b - a) / (right.slope - left.slope + 2 * b))
+    return min(max(t, least), most)
+
+
+def _gathered(params: list[Tensor]) -> Any:
+    """Return the gradients as one flat array."""
+    return np.concatenate(
+        [
+            np.zeros_like(p._array).reshape(-1) if p._grad is None else p._grad._array.reshape(-1)
+            for p in params
+        ]
+    )
+
+
+def _move(params: list[Tensor], d: Any, t: Any) -> None:
+    start = 0
+    for p in params:
+        array = p._array
+        array += (d[start : start + array.size] * t).reshape(array.shape)
+        p._bump()
+        start += array.size
+
+
+def _put_back(params: list[Tensor], arrays: list[Any]) -> None:
+    for p, array in zip(params, arrays, strict=True):
+        p._array[...] = array
+        p._bump()
+
+
+def _greatest(array: Any) -> float:
+    return float(np.abs(array).max())
+
+
+def _value(loss: Any) -> float:
+    return float(loss.detach() if isinstance(loss, Tensor) else loss)
+
+
+def _array(value: Any) -> Any:
+    return value._array if isinstance(value, Tensor) else value
+
+
+def _number(value: Any) -> Any:
+    return value._array[()] if isinstance(value, Tensor) else value

@@ -1,0 +1,149 @@
+"""`Muon`: momentum whose matrices are made orthogonal before they are stepped along."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, zeros
+
+__all__ = ["Muon"]
+
+
+class Muon(Optimizer):
+    """Muon, for matrices: `p = p * (1 - lr * weight_decay) - lr' * O`.
+
+    `O` is about the orthogonal matrix nearest to the momentum: `b = b + (1 - momentum) * (g - b)`, or
+    for `nesterov` `g + momentum * (b - g)`. It comes of `ns_steps` of a Newton-Schulz iteration, in
+    bfloat16 (rounded, as in PyTorch), which brings all singular values near 1.
+
+    Args:
+        params: parameters of two dimensions, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        weight_decay: part of a parameter that goes at each step, times `lr`.
+        momentum: how much of the buffer stays at each step.
+        nesterov: look ahead along the buffer.
+        ns_coefficients: `a`, `b` and `c` of the iteration `x = a * x + (b * y + c * y @ y) @ x`, where
+            `y = x @ x.T`.
+        eps: least norm that a matrix is divided by at the start.
+        ns_steps: steps of the iteration, fewer than 100.
+        adjust_lr_fn: what `lr'` is for a matrix of m rows and n columns. "original", and None:
+            `lr * sqrt(max(1, m / n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, so that what
+            suits `AdamW` suits here.
+
+    Raises:
+        ValueError: an argument is out of its range, a parameter is no matrix, and what `Optimizer`
+            raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.eye(2).requires_grad_()
+        >>> optimizer = torch.optim.Muon([w], lr=0.5)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[0.3875, 0.0000],
+                [0.0000, 0.3875]], requires_grad=True)
+
+    Source:
+        Jordan et al., Muon: An optimizer for hidden layers in neural networks, 2024; Liu et al., Muon
+        is Scalable for LLM Training, 2025 (match_rms_adamw).
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        check_one_element("lr", lr)
+        if not lr >= 0:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not momentum >= 0:
+            raise ValueError(f"momentum should be >= 0 but is: {momentum}")
+        if not weight_decay >= 0:
+            raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.ndim != 2:
+                    raise ValueError(
+                        "Muon only supports 2D parameters whereas we found a parameter with size: "
+                        f"{p.size()}"
+                    )
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"momentum_buffer": zeros(p)}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if g.ndim != 2:
+            raise ValueError("Param gradient must be a 2D matrix")
+        lr, weight_decay = float(group["lr"]), float(group["weight_decay"])
+        momentum = float(group["momentum"])
+        b = state["momentum_buffer"]._array
+        b += (g - b) * (1 - momentum)
+        # As PyTorch's lerp, from the end that is nearer.
+        ahead = b - (b - g) * (1 - momentum) if momentum >= 0.5 else g + (b - g) * momentum
+        o = orthogonal(
+            ahead if group["nesterov"] else b,
+            group["ns_coefficients"],
+            group["ns_steps"],
+            group["eps"],
+        )
+        rows, columns = p.shape
+        rate = lr
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            rate *= 0.2 * math.sqrt(max(rows, columns))
+        elif columns:
+            rate *= math.sqrt(max(1, rows / columns))
+        np.multiply(p, 1 - lr * weight_decay, out=p)
+        p -= (o * np.float32(rate)).astype(p.dtype, copy=False)
+
+
+def orthogonal(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
+    """Return about the orthogonal matrix nearest to `matrix`, by Newton-Schulz steps, in float32.
+
+    Its elements are numbers of bfloat16. The arguments are those of `Muon`.
+    """
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = (np.float32(value) for value in coefficients)
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = _rounded((matrix.T if tall else matrix).astype(np.float32))
+    norm = _rounded(np.sqrt(np.vdot(x, x)).reshape(1))
+    x = _rounded(x / np.maximum(norm, _rounded(np.array([eps], np.float32))))
+    for _ in range(steps):
+        y = _rounded(x @ x.T)
+        x = _rounded(a * x + _rounded(b * y + c * (y @ y)) @ x)
+    return x.T if tall else x
+
+
+def _rounded(x: Any) -> Any:
+    """Return float32 numbers rounded to those of bfloat16: the upper half of their bits."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    near = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
+    result = near.view(np.float32)
+    return np.where(np.isnan(x), x, result)

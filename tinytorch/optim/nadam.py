@@ -1,0 +1,147 @@
+"""`NAdam`: Adam that looks ahead along its average of gradients."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_betas,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["NAdam"]
+
+
+class NAdam(Optimizer):
+    """NAdam: Adam with Nesterov momentum: `p = p - lr * (a * g + b * m) / (sqrt(v') + eps)`.
+
+    `m`, `v` and `v'` are those of `Adam`. The factors follow a schedule of momenta, `mu_t = beta1 *
+    (1 - 0.96**(t * momentum_decay) / 2)`, and the product `P_t` of those so far:
+    `a = (1 - mu_t) / (1 - P_t)` and `b = mu_(t+1) / (1 - P_(t+1))`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the two averages stays at each step.
+        eps: keeps the divisor from zero.
+        weight_decay: strength of the pull to zero.
+        momentum_decay: how fast the momentum grows to `betas[0]`.
+        decoupled_weight_decay: the parameter shrinks by `lr * weight_decay` of itself, as in `AdamW`.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.NAdam([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8200, -1.8179], requires_grad=True)
+
+    Source:
+        Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+        "decoupled_weight_decay": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step", "mu_product")
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("epsilon value", eps)
+        check_betas(betas)
+        check_not_negative("weight_decay value", weight_decay)
+        check_not_negative("momentum_decay value", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": count(0.0),
+            "mu_product": count(1.0),
+            "exp_avg": zeros(p),
+            "exp_avg_sq": zeros(p),
+        }
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        beta1, beta2 = map(float, group["betas"])
+        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
+        step, product = state["step"]._array, state["mu_product"]._array
+        step += 1
+        t = float(step)
+
+        def momentum(t: float) -> float:
+            return beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
+
+        now, then = momentum(t), momentum(t + 1)
+        product *= now
+        so_far = float(product)
+        # The correction of v is folded into the numbers, as in Adam.
+        c = (1 - beta2**t) ** 0.5
+        of_g, of_m = lr * (1 - now) / (1 - so_far) * c, lr * then / (1 - so_far * then) * c
+        eps *= c
+        arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
+        for p, g, m, v, d, s, r in self._blocks(*arrays, scratch=3):
+            # g is the gradient so far: itself, or `d`; `s` and `r` take what is computed.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay and decoupled:
+                np.multiply(p, 1 - lr * weight_decay, out=p)
+            elif weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.subtract(g, m, out=s)
+            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
+            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
+            np.add(np.multiply(v, beta2, out=v), s, out=v)
+            np.add(np.sqrt(v, out=s), eps, out=s)
+            np.multiply(g, of_g, out=d)
+            np.add(d, np.multiply(m, of_m, out=r), out=d)
+            np.subtract(p, np.divide(d, s, out=d), out=p)

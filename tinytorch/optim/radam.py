@@ -1,0 +1,140 @@
+"""`RAdam`: Adam that waits until its average of squares can be trusted."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_betas,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["RAdam"]
+
+
+class RAdam(Optimizer):
+    """RAdam: Adam whose adaptive rate is rectified by its variance, and left out at the start.
+
+    With `rho = 2 / (1 - beta2) - 1` and `rho_t = rho - 2 * t * beta2**t / (1 - beta2**t)`, the step is
+    `p = p - lr * m' * r_t * sqrt(1 - beta2**t) / (sqrt(v) + eps)` where `rho_t > 5`, with the factor
+    `r_t**2 = (rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)`, and `p = p - lr * m'`
+    before that. `m`, `m'` and `v` are those of `Adam`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        betas: how much of the two averages stays at each step.
+        eps: keeps the divisor from zero.
+        weight_decay: strength of the pull to zero.
+        decoupled_weight_decay: the parameter shrinks by `lr * weight_decay` of itself, as in `AdamW`.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.RAdam([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.6211, -1.2421], requires_grad=True)
+
+    Source:
+        Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020, algorithm 2.
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+        "decoupled_weight_decay": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("epsilon value", eps)
+        check_betas(betas)
+        check_not_negative("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": count(0.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        beta1, beta2 = map(float, group["betas"])
+        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
+        step = state["step"]._array
+        step += 1
+        t = float(step)
+        scale = lr / (1 - beta1**t)
+        correction = 1 - beta2**t
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * t * beta2**t / correction
+        adaptive = length > 5
+        if adaptive:
+            scale *= correction**0.5
+            scale *= (
+                (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+            ) ** 0.5
+        arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
+        for p, g, m, v, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay and decoupled:
+                np.multiply(p, 1 - lr * weight_decay, out=p)
+            elif weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.subtract(g, m, out=s)
+            np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
+            np.multiply(np.square(g, out=s), 1 - beta2, out=s)
+            np.add(np.multiply(v, beta2, out=v), s, out=v)
+            if adaptive:
+                np.divide(m, np.add(np.sqrt(v, out=s), eps, out=s), out=s)
+                np.multiply(s, scale, out=s)
+            else:
+                np.multiply(m, scale, out=s)
+            np.subtract(p, s, out=p)

@@ -1,0 +1,147 @@
+"""`RMSprop`: steps scaled by a running average of the squared gradient."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_capturable,
+    check_not_negative,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(Optimizer):
+    """RMSprop: `p = p - lr * g / (sqrt(v) + eps)`, where `v` is a running average of `g * g`.
+
+    When `centered`, the square of the average gradient is subtracted from `v`, which leaves its
+    variance. With momentum the quotient enters a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and
+    the step is `lr * b`.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element.
+        alpha: how much of the averages stays at each step.
+        eps: keeps the divisor from zero.
+        weight_decay: strength of the pull to zero.
+        momentum: how much of the buffer stays at each step.
+        centered: scale by the variance.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.RMSprop([w])
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.8329, -1.8309], requires_grad=True)
+
+    Source:
+        Tieleman and Hinton, Lecture 6.5 of Neural Networks for Machine Learning, 2012; Graves,
+        Generating Sequences With Recurrent Neural Networks, 2013, equations 38 to 41 (centered).
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_not_negative("epsilon value", eps)
+        check_not_negative("momentum value", momentum)
+        check_not_negative("weight_decay value", weight_decay)
+        check_not_negative("alpha value", alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = {"step": count(0.0), "square_avg": zeros(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros(p)
+        return state
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        alpha, momentum = float(group["alpha"]), float(group["momentum"])
+        centered, maximize = group["centered"], group["maximize"]
+        step = state["step"]._array
+        step += 1
+        arrays = [p, g, state["square_avg"]._array]
+        if centered:
+            arrays.append(state["grad_avg"]._array)
+        if momentum > 0:
+            arrays.append(state["momentum_buffer"]._array)
+        for p, g, v, *more, d, s in self._blocks(*arrays, scratch=2):
+            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
+            if maximize:
+                g = np.negative(g, out=d)
+            if weight_decay:
+                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+            np.multiply(np.square(g, out=s), 1 - alpha, out=s)
+            np.add(np.multiply(v, alpha, out=v), s, out=v)
+            if centered:
+                m = more[0]
+                np.subtract(g, m, out=s)
+                np.add(m, np.multiply(s, 1 - alpha, out=s), out=m)
+                np.subtract(v, np.square(m, out=s), out=s)
+                np.sqrt(s, out=s)
+            else:
+                np.sqrt(v, out=s)
+            np.divide(g, np.add(s, eps, out=s), out=s)
+            if momentum > 0:
+                b = more[-1]
+                np.add(np.multiply(b, momentum, out=b), s, out=b)
+                np.multiply(b, lr, out=s)
+            else:
+                np.multiply(s, lr, out=s)
+            np.subtract(p, s, out=p)

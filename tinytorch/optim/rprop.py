@@ -1,0 +1,119 @@
+"""`Rprop`: steps whose size follows how often the gradient changes its sign."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_capturable,
+    check_rate,
+    count,
+    zeros,
+)
+
+__all__ = ["Rprop"]
+
+
+class Rprop(Optimizer):
+    """Rprop: every element has a step size of its own, and goes by it against the sign of its gradient.
+
+    The size grows by `etas[1]` while the sign stays the same, and shrinks by `etas[0]` when it changes;
+    then the element rests for a step.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: the first step size, a number or a tensor of one element.
+        etas: factors by which a step size shrinks and grows.
+        step_sizes: the least and the greatest step size.
+        maximize: go up instead of down.
+        foreach, capturable, differentiable: as in `Adam`.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = torch.optim.Rprop([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w
+        tensor([ 0.7800, -1.7800], requires_grad=True)
+
+    Source:
+        Riedmiller and Braun, A Direct Adaptive Method for Faster Backpropagation Learning: The RPROP
+        Algorithm, 1993; Igel and Huesken, Improving the Rprop Learning Algorithm, 2000 (Rprop-: no step
+        is taken back).
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _counts: ClassVar[tuple[str, ...]] = ("step",)
+    _elementwise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        sizes = zeros(p)
+        sizes._array[...] = float(group["lr"])
+        return {"step": count(0.0), "prev": zeros(p), "step_size": sizes}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        check_capturable(group)
+        (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
+        maximize = group["maximize"]
+        step = state["step"]._array
+        step += 1
+        arrays = p, g, state["prev"]._array, state["step_size"]._array
+        for p, g, last, size, s in self._blocks(*arrays, scratch=1):
+            # `s` holds -1, 0 or 1, then the factors; what is not a number stays what it is.
+            np.sign(np.multiply(g, last, out=s), out=s)
+            if maximize:  # the gradient is minus g
+                np.negative(s, out=s)
+            more, less, same = s > 0, s < 0, s == 0
+            np.copyto(s, grow, where=more)
+            np.copyto(s, shrink, where=less)
+            np.copyto(s, 1, where=same)
+            np.multiply(size, s, out=size)
+            np.minimum(np.maximum(size, least, out=size), greatest, out=size)
+            if maximize:
+                np.negative(g, out=last)
+            else:
+                np.copyto(last, g)
+            np.copyto(last, 0, where=less)
+            np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)

@@ -1,0 +1,60 @@
+"""`SparseAdam`: for gradients that are sparse tensors, of which there are none here."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tinytorch._tensor import Tensor
+from tinytorch.optim.optimizer import Optimizer, Params, check_betas, check_one_element
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(Optimizer):
+    """Adam for sparse gradients: its arguments are checked, and a step says that `Adam` is meant.
+
+    All gradients here are dense, and of these PyTorch's SparseAdam wants none.
+
+    Args:
+        params: parameters, named parameters or groups (see `Optimizer`).
+        lr: learning rate, a number or a tensor of one element, greater than 0.
+        betas: how much of the two averages stays at each step.
+        eps: keeps the divisor from zero; greater than 0.
+        maximize: go up instead of down.
+
+    Raises:
+        ValueError: an argument is out of its range, and what `Optimizer` raises.
+        RuntimeError: by `step`, for every gradient.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> optimizer = torch.optim.SparseAdam([w])
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        Traceback (most recent call last):
+        RuntimeError: SparseAdam does not support dense gradients, please consider Adam instead
+    """
+
+    _options_added_later: ClassVar[dict[str, Any]] = {"maximize": False}
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        check_one_element("lr", lr)
+        if not lr > 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps > 0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise RuntimeError(
+            "SparseAdam does not support dense gradients, please consider Adam instead"
+        )

@@ -1,0 +1,313 @@
+"""Averages of a model over training: stochastic weight averaging, and exponential moving averages.
+
+Example:
+    >>> import tinytorch as torch
+    >>> from tinytorch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+    >>> model = torch.nn.Linear(2, 1, bias=False)
+    >>> average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.5))
+    >>> for value in (1.0, 2.0, 4.0):
+    ...     _ = torch.nn.init.constant_(model.weight, value)
+    ...     average.update_parameters(model)
+    >>> average.module.weight
+    Parameter containing:
+    tensor([[2.7500, 2.7500]], requires_grad=True)
+
+Source:
+    Izmailov et al., Averaging Weights Leads to Wider Optima and Better Generalization, 2018.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+
+from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.mode import no_grad
+from tinytorch.nn.modules.module import Module
+from tinytorch.optim.lr_scheduler import LRScheduler, Rate, _for_groups
+from tinytorch.optim.optimizer import Optimizer
+
+__all__ = [
+    "AveragedModel",
+    "SWALR",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+
+#: A function of the average, the current parameter, and how many are averaged: the new average.
+Average = Callable[[Tensor, Tensor, Any], Tensor]
+#: The same for lists, which changes the averages in place.
+Averages = Callable[[list[Tensor], list[Tensor], Any], None]
+
+
+def _check_decay(decay: float) -> None:
+    if decay < 0 or decay > 1:
+        raise ValueError(
+            f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
+        )
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
+    """Return a function that moves averages to `decay * average + (1 - decay) * current`.
+
+    Args:
+        decay: how much of the average stays, from 0 to 1.
+
+    Raises:
+        ValueError: `decay` is out of its range.
+    """
+    _check_decay(decay)
+
+    @no_grad()
+    def ema_update(averages: list[Tensor], current: list[Tensor], _: Any) -> None:
+        for average, value in zip(averages, current, strict=True):
+            if average.is_floating_point():
+                average.lerp_(value, 1 - decay)
+            else:
+                average.copy_(average * decay + value * (1 - decay))
+
+    return ema_update
+
+
+def get_swa_multi_avg_fn() -> Averages:
+    """Return a function that takes values into averages of `number` before them."""
+
+    @no_grad()
+    def swa_update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
+        for average, value in zip(averages, current, strict=True):
+            if average.is_floating_point():
+                average.lerp_(value, float(1 / (number + 1)))
+            else:
+                average.copy_(average + (value - average) / (number + 1))  # cut to an integer
+
+    return swa_update
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Average:
+    """Return a function that returns `decay * average + (1 - decay) * current`.
+
+    Args:
+        decay: how much of the average stays, from 0 to 1.
+
+    Raises:
+        ValueError: `decay` is out of its range.
+    """
+    _check_decay(decay)
+
+    @no_grad()
+    def ema_update(average: Tensor, current: Tensor, number: Any) -> Any:
+        return decay * average + (1 - decay) * current
+
+    return ema_update
+
+
+def get_swa_avg_fn() -> Average:
+    """Return a function that returns the mean of `number` values and a further one."""
+
+    @no_grad()
+    def swa_update(average: Tensor, current: Tensor, number: Any) -> Any:
+        return average + (current - average) / (number + 1)
+
+    return swa_update
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages of those that the model went through.
+
+    Args:
+        model: the model; it is copied.
+        device: where the copy goes.
+        avg_fn: a function of the average, the current parameter and how many were averaged, that
+            returns the new average; or
+        multi_avg_fn: one that changes a list of averages. Neither: the mean of all.
+        use_buffers: average the buffers, too; otherwise they are copied.
+
+    Attributes:
+        module: the copy.
+        n_averaged: how often `update_parameters` was called.
+
+    Raises:
+        AssertionError: both functions are given.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> model = torch.nn.Linear(1, 1, bias=False)
+        >>> average = torch.optim.swa_utils.AveragedModel(model)
+        >>> for value in (1.0, 2.0, 6.0):
+        ...     _ = torch.nn.init.constant_(model.weight, value)
+        ...     average.update_parameters(model)
+        >>> average(torch.ones(1, 1))
+        tensor([[3.]], grad_fn=<MmBackward0>)
+    """
+
+    n_averaged: Tensor
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Average | None = None,
+        multi_avg_fn: Averages | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", wrap(np.array(0, np.int64)))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the averaged model returns."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the model's parameters into the averages.
+
+        Args:
+            model: the model, after a step.
+        """
+
+        def values(of: Module) -> list[Tensor]:
+            buffers = of.buffers() if self.use_buffers else ()
+            return [value.detach() for value in chain(of.parameters(), buffers)]
+
+        averages, current = values(self.module), values(model)
+        pairs = list(zip(averages, current, strict=False))
+        if self.n_averaged == 0:
+            for average, value in pairs:
+                average.copy_(value)
+        elif self.avg_fn is not None:
+            for average, value in pairs:
+                average.copy_(self.avg_fn(average, value, self.n_averaged))
+        else:
+            update = self.multi_avg_fn or get_swa_multi_avg_fn()
+            kinds: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
+            for average, value in pairs:  # a function gets tensors of one dtype
+                both = kinds.setdefault(average.dtype, ([], []))
+                both[0].append(average)
+                both[1].append(value)
+            for both in kinds.values():
+                update(*both, self.n_averaged)
+        if not self.use_buffers:
+            for copied, value in zip(self.module.buffers(), model.buffers(), strict=True):
+                copied.detach().copy_(value.detach())
+        self.n_averaged += 1
+
+
+@no_grad()
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Compute the running means and variances of batch normalisation anew, over a set of data.
+
+    Those of an averaged model do not belong to its parameters.
+
+    Args:
+        loader: batches; of a list or tuple the first is the input.
+        model: the model, which is applied to each.
+        device: where the inputs go.
+    """
+    momenta: dict[Any, Any] = {}
+    for module in model.modules():
+        if any(kind.__name__ == "_BatchNorm" for kind in type(module).__mro__):
+            module.reset_running_stats()
+            momenta[module] = module.momentum
+    if not momenta:
+        return
+    was_training = model.training
+    model.train()
+    for module in momenta:
+        module.momentum = None  # the mean of all batches
+    for batch in loader:
+        inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
+        model(inputs if device is None else inputs.to(device))
+    for module, momentum in momenta.items():
+        module.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """The rate goes to a constant one, with which weights are averaged.
+
+    Args:
+        optimizer: whose rates are set.
+        swa_lr: the constant rate, or a list with one for each group.
+        anneal_epochs: epochs until it is reached.
+        anneal_strategy: "cos" or "linear".
+        last_epoch: see `LRScheduler`.
+
+    Raises:
+        ValueError: an argument is out of its range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, 0.5, 2, anneal_strategy="linear")
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(scheduler.get_last_lr())
+        [0.75]
+        [0.5]
+        [0.5]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | list[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: Literal["cos", "linear"] = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        rates = _for_groups("swa_lr", optimizer, swa_lr)
+        for rate, group in zip(rates, optimizer.param_groups, strict=True):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        self._anneal_strategy = anneal_strategy
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def anneal_func(self, part: float) -> float:
+        """Return how far the rate has come in a part of the epochs."""
+        return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
+
+    def get_lr(self) -> list[Rate]:
+        """Return the rates, moved from the last epoch's place on the way to this one's."""
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`.",
+                UserWarning,
+                stacklevel=2,
+            )
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = (
+            self.anneal_func(max(0, min(1, k / max(1, self.anneal_epochs))))
+            for k in (step - 1, step)
+        )
+        rates: list[Rate] = []
+        for group in self.optimizer.param_groups:
+            rate, end = group["lr"], group["swa_lr"]
+            start = end if before == 1 else (rate - before * end) / (1 - before)
+            rates.append(end * now + start * (1 - now))
+        return rates
