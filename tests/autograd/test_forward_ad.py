@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinytorch
@@ -118,6 +119,11 @@ def writes() -> dict[str, Program]:
         a, b = x.split(2)
         c, d = x.view(2, 2).unbind(1)
         return seen(fwAD, a, b, c, d)
+
+    def memory_with_gaps(lib: Any, fwAD: Any) -> Any:
+        column = lib.from_numpy(np.arange(12.0).reshape(4, 3)[:, 1])
+        x = fwAD.make_dual(column, lib.ones(4, dtype=lib.float64))
+        return seen(fwAD, x.unsqueeze(0), x.view(2, 2) * x.view(2, 2), x[1:])
 
     return {name: value for name, value in locals().items() if callable(value)}
 

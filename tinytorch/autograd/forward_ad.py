@@ -27,6 +27,7 @@ from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.graph import Edge, Start, numbers
 from tinytorch.autograd.mode import DispatchMode, _Decorator, enable_grad, local
 from tinytorch.autograd.op import FLOATS, INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.kernels import shape as kernels
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
@@ -332,7 +333,13 @@ def _laid_out(tangent: Tensor, x: Tensor) -> Tensor:
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    return wrap(np.zeros_like(x._array))
+    """Return zeros laid out as `x`, with the gaps that there are between its elements."""
+    array = x._array
+    if not array.size or 0 in array.strides or kernels.is_dense(array):
+        return wrap(np.zeros_like(array))
+    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
+    memory = np.zeros(reach // array.itemsize + 1, array.dtype)
+    return wrap(np.ndarray(array.shape, array.dtype, memory, 0, array.strides))
 
 
 def _alias(x: Tensor) -> Tensor:
