@@ -27,7 +27,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import tinytorch  # noqa: E402
-from benchmarks import overhead, pinn_step  # noqa: E402
+from benchmarks import models, overhead, pinn_step  # noqa: E402
 from benchmarks.measure import Row, alternate, run  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,6 +148,17 @@ def pinn(args: argparse.Namespace) -> Iterator[Row]:
         )
 
 
+def model_row(
+    what: str, make: Callable[[Any], Callable[[], object]], aim: float
+) -> Callable[[argparse.Namespace], Iterator[Row]]:
+    """Return the rows, one, of a training step of `benchmarks.models`."""
+
+    def rows(args: argparse.Namespace) -> Iterator[Row]:
+        yield compare(what, make, aim, unit="ms", blocks=args.blocks, times=10, warm_up=5)
+
+    return rows
+
+
 def imports(args: argparse.Namespace) -> Iterator[Row]:
     """`import`, in a process of its own, less the start of Python."""
     taken: dict[str, list[float]] = {"pass": [], "import tinytorch": [], "import torch": []}
@@ -254,6 +265,9 @@ ROWS = {
     "chain": chain,
     "step": steps,
     "pinn": pinn,
+    "cnn": model_row("CNN training step, batch 64, Adam", models.cnn, 1.5),
+    "gpt": model_row("GPT training step, 4 x 128, batch 12 x 64, AdamW", models.gpt, 1.1),
+    "lstm": model_row("LSTM training step, 28 to 128, batch 64 x 28, Adam", models.lstm, 1.2),
     "ops": forty,
 }
 

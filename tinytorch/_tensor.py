@@ -108,6 +108,7 @@ class Tensor:
     _hooks: graph.Hooks | None
     _accumulator: Any
 
+    __module__ = "tinytorch"  # where users find it
     __array_priority__ = 1000  # `ndarray * tensor` is Tensor's to answer
 
     is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_xpu = is_mkldnn = is_nested = False

@@ -29,6 +29,7 @@ class Tensor:
     _view: View | None
     _hooks: graph.Hooks | None
     _accumulator: Any
+    __module__: Any
     __array_priority__: Any
     is_cuda: Any
     is_sparse: Any

@@ -232,6 +232,7 @@ class _Watch(DispatchMode):
         self.names = {module: path for path, module in model.named_modules()}
         self.root: LayerSummary | None = None
         self.open: list[LayerSummary] = []
+        self.raised: list[LayerSummary] = []
         self.called: dict[int, Module] = {}
         self.first: list[tuple[LayerSummary, Module]] = []
         self.handles: list[RemovableHandle] = []
@@ -239,7 +240,7 @@ class _Watch(DispatchMode):
     def __enter__(self) -> _Watch:
         for module in self.names:
             self.handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
-            self.handles.append(module.register_forward_hook(self._end))
+            self.handles.append(module.register_forward_hook(self._end, always_call=True))
         super().__enter__()
         return self
 
@@ -264,8 +265,10 @@ class _Watch(DispatchMode):
 
     def _end(self, module: Module, args: Any, output: Any) -> None:
         row = self.open.pop()
-        while row.path != self.names[module]:  # a call in it raised, and that was caught
-            row = self.open.pop()
+        if output is None:  # it raised
+            self.raised.append(row)
+            return
+        self.raised.clear()  # if there were any, the error was caught
         row.output_shape = _shape_of(output)
         if not row.children:
             given = [each._array for each in _tensors(args)]
@@ -451,8 +454,8 @@ def _failure(watch: _Watch, args: Any, kwargs: Any, error: Exception) -> str:
     """Return what to say when the model's call raised `error`."""
     shapes = ", ".join(str(list(each.shape)) for each in _tensors([args, kwargs])) or "no tensors"
     text = f"summary(): the model failed on inputs of {shapes}"
-    if watch.open:
-        row = watch.open[-1]
+    if watch.raised:
+        row = watch.raised[0]
         text += f", in {row.path or 'the model'} ({row.type})"
     done = [row for row in watch.root or () if row.output_shape is not None and not row.children]
     if done:
