@@ -351,6 +351,7 @@ ELSEWHERE = {
     "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients are refused, as PyTorch's
     "_corner_pick", "picked",  # gradients of gradients of maxima: tests/nn/test_pooling.py
     "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
+    "_by_given", "_ctc_grad", "_ctc_losses",  # see tests/nn/test_norm.py and test_losses_more.py
     "_beta_grad", "_binomial", "_dirichlet", "_gamma", "_gamma_grad", "_poisson",  # random
 }  # fmt: skip
 

@@ -673,8 +673,8 @@ def embedding_bag(
         >>> import tinytorch as torch
         >>> weight = torch.arange(6.0).view(3, 2)
         >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), weight, mode="sum")
-        tensor([[2., 4.],
-                [8., 10.]])
+        tensor([[ 2.,  4.],
+                [ 8., 10.]])
     """
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
