@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "pinn.py"
+from benchmarks import models
+
+SCRIPT = models.EXAMPLES / "pinn.py"
 
 
 def load(library: str) -> ModuleType:
     """Return the example as a module that imports `library` ("torch") in tinytorch's place."""
-    module = ModuleType(SCRIPT.stem)
-    source = SCRIPT.read_text(encoding="utf-8").replace("tinytorch", library)
-    exec(compile(source, str(SCRIPT), "exec"), module.__dict__)
-    return module
+    return models.load("pinn", library)
 
 
 def make(library: str, points: int, width: int) -> Callable[[], object]:

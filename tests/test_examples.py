@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tinytorch
-from benchmarks import pinn_step
+from benchmarks import models, pinn_step
 from tests.oracle import needs_oracle, torch
+from tests.test_train_fashion_mnist import write_data
 
 SMALL = ["--points", "200", "--given", "50", "--width", "16", "--depth", "3", "--log-every", "1"]
 pinn = pinn_step.load("tinytorch")
@@ -248,3 +249,301 @@ def test_a_folder_that_is_not_there_is_noticed_before_training(capsys, tmp_path)
     said = refusal(capsys, "--out", str(tmp_path / "none" / "pinn.png"))
     assert "argument --out: " in said
     assert "No such file or directory" in said
+
+
+# All other examples ------------------------------------------------------------------------------
+
+#: Each with options that make it short; {data} is a folder with a small FashionMNIST.
+SHORT = {
+    "cnn_fashion_mnist": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
+    "char_gpt": "--quick --length 5",
+    "gan_2d": "--quick",
+    "lstm_rows": "--data {data} --epochs 2 --hidden 16 --layers 2 --lr 0.02",
+    "vae_fashion_mnist": "--data {data} --epochs 2 --hidden 32 --latent 4 --no-plot",
+}
+PICTURES = [name for name in SHORT if "{data}" in SHORT[name]]
+every_example = pytest.mark.parametrize("name", SHORT)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_data(folder)
+    return str(folder)
+
+
+def numbers(output):
+    """Return the numbers of the lines about epochs and steps, but for the seconds at their ends."""
+    lines = re.findall(r"^(?:epoch|step) (.*?) +[\d.]+ s$", output, re.MULTILINE)
+    assert lines
+    found = [[float(each) for each in re.findall(r"[\d.]+(?![\d.])", line)] for line in lines]
+    return np.array(found)
+
+
+def run(name, capsys, arguments, library="tinytorch"):
+    """Run an example's text with a library and return what it printed."""
+    program = models.load(name, library)
+    assert program.torch is {"tinytorch": tinytorch, "torch": torch}[library]
+    if library == "torch":
+        program.load_data = tensors
+    capsys.readouterr()
+    program.main(arguments.split())
+    return capsys.readouterr().out
+
+
+def tensors(args, train):
+    """Return what `load_data` of the examples does, for PyTorch and without torchvision."""
+    ours = tinytorch.data.FashionMNIST(args.data, train=train)
+    pictures = torch.from_numpy(ours.data.numpy()).unsqueeze(1) / 255
+    return torch.utils.data.TensorDataset(pictures, torch.from_numpy(ours.targets.numpy()))
+
+
+@needs_oracle
+@every_example
+def test_numbers_are_pytorchs(name, data, capsys):
+    """The same text with `import torch`, from the same seed: the losses of every line agree."""
+    arguments = SHORT[name].format(data=data) + " --seed 5"
+    ours = numbers(run(name, capsys, arguments))
+    theirs = numbers(run(name, capsys, arguments, library="torch"))
+    # Shares come in percents: one picture in a hundred, or a few points in ten thousand, may be on a border.
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=1.01 if name != "char_gpt" else 0)
+    losses_at = {"gan_2d": [1, 2], "char_gpt": [1, 2]}.get(name, [1])
+    np.testing.assert_allclose(ours[:, losses_at], theirs[:, losses_at], rtol=2e-3)
+
+
+@every_example
+def test_help(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, "--help")
+    assert caught.value.code in (None, 0)
+    said = capsys.readouterr().out
+    assert f"python examples/{name}.py --quick" in said
+    for option in re.findall(r"^  (--[a-z-]+)", said, re.MULTILINE):
+        assert re.search(rf"^  {option}\b.*\S", said, re.MULTILINE)
+
+
+@every_example
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "fast"])
+def test_learning_rates_that_cannot_be(name, value, capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, f"--lr {value}")
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert "argument --lr: should be above 0" in said or "invalid float value" in said
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_data(name, capsys, tmp_path, monkeypatch):
+    """What is wrong with the data is told in one line."""
+    raw = tmp_path / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for prefix in ("train", "t10k"):
+        for kind in ("images-idx3", "labels-idx1"):
+            (raw / f"{prefix}-{kind}-ubyte").write_bytes(b"damaged")
+    monkeypatch.chdir(tmp_path)
+    plot = " --no-plot" if name.startswith("vae") else ""
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, f"--data {tmp_path}{plot}")
+    assert str(caught.value.code).startswith(f"{name}.py: cannot read the data in ")
+
+
+@pytest.mark.parametrize(("name", "accuracy"), [("cnn_fashion_mnist", 90), ("lstm_rows", 50)])
+def test_classifiers_learn(name, accuracy, data, capsys):
+    """The small data's classes are easy to tell apart; guessing names a tenth of them."""
+    arguments = SHORT[name].format(data=data).replace("--epochs 2", "--epochs 6")
+    found = numbers(run(name, capsys, arguments))
+    assert found[-1, 1] < 0.6 * found[0, 1]
+    assert found[-1, 2] >= accuracy
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_quick_takes_few_pictures(name, data, capsys):
+    program = models.load(name, "tinytorch")
+    args = program.parse(["--quick", "--data", data, *["--no-plot"] * name.startswith("vae")])
+    assert args.epochs == 1
+    assert len(program.load_data(args, train=True)) == 640  # all there are
+    assert isinstance(program.load_data(args, train=True), tinytorch.utils.data.Subset)
+
+
+# The character GPT -------------------------------------------------------------------------------
+
+gpt = models.load("char_gpt", "tinytorch")
+
+
+def test_gpt_learns_a_text_by_heart(capsys, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog. " * 60, encoding="utf-8")
+    output = run(
+        "char_gpt",
+        capsys,
+        f"--text {text} --steps 150 --layers 2 --width 32 --context 32 --lr 0.01 --length 90"
+        " --temperature 0.2 --log-every 50",
+    )
+    found = numbers(output)
+    assert found[0, 1] > 3
+    assert found[-1, 1] < 0.5
+    assert found[-1, 2] < 0.5
+    assert "quick brown fox jumps" in output.split("-" * 32)[1]
+
+
+def test_gpt_does_not_look_ahead():
+    model = gpt.GPT(size=7, context=6, layers=2, heads=2, width=8)
+    x = tinytorch.randint(7, (3, 6))
+    y = x.clone()
+    y[:, 4:] = (y[:, 4:] + 1) % 7
+    before, after = model(x).detach().numpy(), model(y).detach().numpy()
+    np.testing.assert_allclose(before[:, :4], after[:, :4], atol=1e-6)
+    assert np.all(abs(before[:, 4:] - after[:, 4:]).max(axis=-1) > 1e-4)
+
+
+def test_gpt_batches():
+    text = tinytorch.arange(50)
+    x, y = gpt.batch_of(text, 200, 8)
+    assert x.shape == y.shape == (200, 8)
+    assert tinytorch.equal(y, x + 1)
+    assert x[:, 0].min() == 0
+    assert y[:, -1].max() == 49
+
+
+def test_gpt_has_one_table():
+    model = gpt.GPT(size=7, context=6, layers=1, heads=2, width=8)
+    assert model.head.weight is model.characters.weight
+    found = tinytorch.summary(model, (1, 6), dtype=tinytorch.int64)
+    assert found.total_parameters == 7 * 8 + 6 * 8 + 12 * 8 * 8 + 13 * 8 + 2 * 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--text none.txt", "cannot read the text: "),
+        ("--text short.txt", "the text should have 1300 characters or more"),
+    ],
+)
+def test_gpt_texts_that_cannot_be(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.txt").write_text("short")
+    with pytest.raises(SystemExit) as caught:
+        run("char_gpt", capsys, arguments)
+    assert words in str(caught.value.code)
+
+
+def test_gpt_heads_that_do_not_fit(capsys):
+    with pytest.raises(SystemExit) as caught:
+        run("char_gpt", capsys, "--heads 3")
+    assert caught.value.code == 2
+    assert "--width: should be a multiple of --heads" in capsys.readouterr().err
+
+
+def test_gpt_writes_also_when_interrupted(capsys, monkeypatch):
+    program = models.load("char_gpt", "tinytorch")
+    improve, calls = program.improve, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return improve(*arguments)
+
+    program.improve = interrupted
+    with pytest.raises(SystemExit) as caught:
+        program.main(["--quick"])
+    assert caught.value.code == 130
+    output = capsys.readouterr().out
+    assert "\nInterrupted after 2 steps\n" in output
+    assert len(output.split("-" * 32 + "\n")[1]) == 51
+
+
+# The other generators ----------------------------------------------------------------------------
+
+gan = models.load("gan_2d", "tinytorch")
+
+
+def test_gan_measures():
+    def true(noise):
+        return gan.true_points(len(noise))
+
+    clouds, inside = gan.measure(true)
+    assert clouds == 8
+    assert inside == pytest.approx(1 - np.exp(-4.5), abs=0.005)  # of a normal distribution
+    assert gan.measure(lambda noise: gan.centres()[:1].expand(len(noise), 2)) == (1, 1.0)
+    assert gan.measure(lambda noise: 0 * noise) == (0, 0.0)
+
+
+def test_gan_penalty_is_that_of_a_known_critic():
+    """For a linear critic w x it is |w|**2, whatever the points."""
+    critic = tinytorch.nn.Linear(2, 1)
+    parts = []
+    for penalty in (0.0, 1.0):
+        tinytorch.manual_seed(0)
+        parts.append(gan.critic_loss(critic, tinytorch.nn.Identity(), 16, penalty))
+    difference = parts[1] - parts[0]
+    assert difference.item() == pytest.approx((critic.weight**2).sum().item() / 2, rel=1e-4)
+    (gradient,) = tinytorch.autograd.grad(difference, critic.weight)
+    np.testing.assert_allclose(gradient.numpy(), critic.weight.detach().numpy(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "size"),
+    [
+        ("gan_2d", "--quick --out out.png", None),
+        ("vae_fashion_mnist", "--quick --data {data} --out out.png", (448, 448)),
+    ],
+)
+def test_pictures(name, arguments, size, data, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    image = pytest.importorskip("PIL.Image")
+    if name == "gan_2d":
+        pytest.importorskip("matplotlib")
+    assert run(name, capsys, arguments.format(data=data)).endswith("Drew out.png\n")
+    with image.open(tmp_path / "out.png") as picture:
+        assert picture.format == "PNG"
+        assert size in (None, picture.size)
+        assert len(set(picture.convert("L").tobytes())) > 20
+    assert [path.name for path in tmp_path.iterdir()] == ["out.png"]
+
+
+def test_the_grid_of_pictures(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    vae = models.load("vae_fashion_mnist", "tinytorch")
+    pictures = (tinytorch.arange(6) / 5).view(6, 1, 1).expand(6, 28, 28)
+    vae.save_grid(tmp_path / "grid.png", pictures, columns=3)
+    with image.open(tmp_path / "grid.png") as picture:
+        found = np.asarray(picture)[28::56, 28::56]
+    np.testing.assert_array_equal(found, [[0, 51, 102], [153, 204, 255]])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "package", "words"),
+    [
+        ("gan_2d", "--out out.png", "matplotlib", "pip install 'tinytorch[plot]'"),
+        ("vae_fashion_mnist", "", "PIL", "pip install 'tinytorch[vision]'; or --no-plot"),
+    ],
+)
+def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, arguments)
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@every_example
+def test_as_a_process(name, data, tmp_path):
+    """As users start it, in a folder of their own."""
+    process = subprocess.run(
+        [
+            sys.executable,
+            str(models.EXAMPLES / f"{name}.py"),
+            *SHORT[name].format(data=data).split(),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+    assert len(numbers(process.stdout)) >= 2
+    assert list(tmp_path.iterdir()) == []

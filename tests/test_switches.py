@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
+from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 
 
@@ -403,9 +403,36 @@ def test_grad_scaler_is_pickled() -> None:
 # compile and control flow -------------------------------------------------------------------------
 
 
-def test_compile_returns_what_it_is_given() -> None:
-    model = tinytorch.nn.Linear(1, 1)
-    assert tinytorch.compile(model) is model
+def of_a_compiled_module(torch: Any) -> Any:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout())
+    compiled = torch.compile(model)
+    compiled.eval()
+    compiled.extra = 3
+    kept = compiled.state_dict()
+    compiled.load_state_dict(kept)
+    found = [
+        list(kept),
+        len(compiled),
+        model.training,
+        model[1].training,
+        model.extra,
+        repr(compiled),
+    ]
+    del compiled.extra
+    return [*found, hasattr(model, "extra"), compiled._orig_mod is model, compiled.training]
+
+
+@needs_oracle
+def test_a_compiled_module_has_what_the_module_has() -> None:
+    assert of_a_compiled_module(tinytorch) == of_a_compiled_module(torch)
+    compiled = tinytorch.compile(tinytorch.nn.Linear(2, 3))
+    x = tinytorch.ones(1, 2)
+    assert tinytorch.equal(compiled(x), compiled._orig_mod(x))
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
+        compiled.nothing  # noqa: B018
+
+
+def test_compile_returns_the_function_it_is_given() -> None:
     assert tinytorch.compile(abs, mode="max-autotune", fullgraph=True, backend="inductor") is abs
     assert tinytorch.compile(mode="reduce-overhead")(abs) is abs
     assert tinytorch.compiler.disable(abs) is abs and tinytorch.compiler.disable()(abs) is abs

@@ -116,7 +116,7 @@ from tinytorch.nn.functional import (
     threshold_,
 )
 from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
-from tinytorch.ops import random
+from tinytorch import random
 from tinytorch.functions import *
 from tinytorch.losses import *
 from tinytorch.summary import summary

@@ -5,11 +5,12 @@ PyTorch's `compile` changes the speed of a program, not its results; so a progra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, cast
 
 from tinytorch._tensor import Tensor
 from tinytorch.func.pytree import flatten
+from tinytorch.nn.modules.module import Module
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
@@ -31,7 +32,7 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Return the function or module itself: it runs as it is. Without one, return a decorator that does so.
+    """Return the function itself, or a module that calls the one given. Without one, return a decorator that does so.
 
     Args:
         model: a function or module.
@@ -58,7 +59,59 @@ def compile(
         return lambda model: compile(model)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    return model
+    return OptimizedModule(model) if isinstance(model, Module) else model
+
+
+class OptimizedModule(Module):
+    """What `compile` returns for a module: it calls the module, and has its attributes, parameters and mode.
+
+    As in PyTorch the module is `_orig_mod`, and names in `state_dict` begin with that.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> compiled = torch.compile(torch.nn.Linear(2, 3))
+        >>> list(compiled.state_dict()), compiled.in_features
+        (['_orig_mod.weight', '_orig_mod.bias'], 2)
+    """
+
+    _orig_mod: Module
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        self._modules["_orig_mod"] = mod
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the module does."""
+        return self._orig_mod(*args, **kwargs)
+
+    @property
+    def training(self) -> bool:
+        """Whether the module is in training mode."""
+        return self._modules["_orig_mod"].training  # type: ignore[union-attr]
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if module is not None:  # the base class sets it before there is one
+            module.training = value
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules", {})
+        if name == "_orig_mod" or "_orig_mod" not in modules:
+            return super().__getattr__(name)
+        return getattr(modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or hasattr(type(self), name):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __len__(self) -> int:
+        return len(cast(Sized, self._orig_mod))
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

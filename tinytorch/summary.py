@@ -292,7 +292,7 @@ class _Watch(DispatchMode):
         seen: set[int] = set()
 
         def own(module: Module) -> Iterator[Parameter]:
-            yield from (each for each in module._parameters.values() if each is not None)  # type: ignore[misc]
+            yield from (each for each in module._parameters.values() if each is not None)
             for child in module.children():
                 if id(child) not in self.called:
                     yield from own(child)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.samples import Sample, integers, normal, sample
 
-FEATURES, HIDDEN, BATCH, STEPS = 3, 2, 4, 3
+FEATURES, HIDDEN, BATCH, STEPS = 3, 2, 2, 2
 
 
 def weights(

@@ -1,0 +1,131 @@
+"""Let an LSTM read the pictures of FashionMNIST row by row, from top to bottom, and name them.
+
+    python examples/lstm_rows.py
+    python examples/lstm_rows.py --epochs 5 --hidden 256
+    python examples/lstm_rows.py --quick
+    python examples/lstm_rows.py --help
+
+A picture is a sequence of 28 rows of 28 pixels; what the network has in mind after the last row
+tells the class. The data is downloaded (30 MB) to --data if it is not there. Ctrl-C ends the training.
+
+Source: Hochreiter and Schmidhuber, Long short-term memory, 1997.
+"""
+
+import argparse
+import math
+import os
+import sys
+import time
+
+import tinytorch as torch
+from tinytorch import nn
+from tinytorch.utils.data import DataLoader, Subset
+
+
+class Network(nn.Module):
+    """A picture of 28 x 28 pixels in, a score for each of the ten classes out."""
+
+    def __init__(self, hidden, layers):
+        super().__init__()
+        self.lstm = nn.LSTM(28, hidden, num_layers=layers, batch_first=True)
+        self.classifier = nn.Linear(hidden, 10)
+
+    def forward(self, x):
+        """Return the scores, (B, 10), of the pictures `x`, (B, 1, 28, 28)."""
+        _, (h, _) = self.lstm(x.squeeze(1))  # h: (layers, B, hidden), after the last row
+        return self.classifier(h[-1])
+
+
+def train(dataloader, model, optimizer, scheduler):
+    """Show the model every picture once, and return the mean of the losses."""
+    model.train()
+    total = 0.0
+    for X, y in dataloader:
+        loss = nn.functional.cross_entropy(model(X), y)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        total += loss.item()
+    return total / len(dataloader)
+
+
+def test(dataloader, model):
+    """Return the share of the pictures that the model names rightly."""
+    model.eval()
+    correct = 0
+    with torch.no_grad():
+        for X, y in dataloader:
+            correct += (model(X).argmax(1) == y).sum().item()
+    return correct / len(dataloader.dataset)
+
+
+def load_data(args, train):
+    """Return the pictures to learn from, or those to test with."""
+    if args.torchvision:
+        from torchvision.datasets import FashionMNIST
+        from torchvision.transforms import ToTensor
+    else:
+        from tinytorch.data import FashionMNIST
+        from tinytorch.data.transforms import ToTensor
+    data = FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
+    return Subset(data, range(min(2000, len(data)))) if args.quick else data
+
+
+def parse(argv):
+    """Return the settings given on the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    option = parser.add_argument
+    option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
+    option("--epochs", type=int, default=5, help="how often to show every picture (5)")
+    option("--batch-size", type=int, default=64, help="pictures per step (64)")
+    option("--lr", type=float, default=4e-3, help="learning rate at its highest (0.004)")
+    option("--hidden", type=int, default=128, help="size of what the LSTM has in mind (128)")
+    option("--layers", type=int, default=1, help="of the LSTM (1)")
+    option("--seed", type=int, default=0, help="of the first weights and the order (0)")
+    option("--torchvision", action="store_true", help="read the data through torchvision")
+    option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.epochs = 1
+    for name in ("epochs", "batch_size", "lr", "hidden", "layers"):
+        if not 0 < getattr(args, name) < math.inf:
+            parser.error(f"argument --{name.replace('_', '-')}: should be above 0 and finite")
+    return args
+
+
+def main(argv=None):
+    """Do what the command line asks for."""
+    args = parse(argv)
+    try:
+        training_data, test_data = load_data(args, train=True), load_data(args, train=False)
+    except (OSError, RuntimeError, ImportError) as error:
+        sys.exit(f"lstm_rows.py: cannot read the data in {args.data!r}: {error}")
+    torch.manual_seed(args.seed)
+    model = Network(args.hidden, args.layers)
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+    train_dataloader = DataLoader(training_data, batch_size=args.batch_size, shuffle=True)
+    test_dataloader = DataLoader(test_data, batch_size=500)
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=args.lr, epochs=args.epochs, steps_per_epoch=len(train_dataloader)
+    )
+    start = time.perf_counter()
+    for epoch in range(1, args.epochs + 1):
+        loss = train(train_dataloader, model, optimizer, scheduler)
+        accuracy = test(test_dataloader, model)
+        seconds = time.perf_counter() - start
+        print(
+            f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

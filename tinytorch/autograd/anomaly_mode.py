@@ -1,0 +1,5 @@
+"""Where programs import `detect_anomaly` and `set_detect_anomaly` from (floor 4)."""
+
+from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]

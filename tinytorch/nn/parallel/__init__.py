@@ -1,0 +1,5 @@
+"""PyTorch's `torch.nn.parallel`: `DataParallel`, which has one device here (floor 4)."""
+
+from tinytorch.nn.modules.parallel import DataParallel
+
+__all__ = ["DataParallel"]

@@ -1,0 +1,5 @@
+"""Where programs import `DataParallel` from (floor 4)."""
+
+from tinytorch.nn.modules.parallel import DataParallel
+
+__all__ = ["DataParallel"]

@@ -1,0 +1,15 @@
+"""`torch.random`: the generator's seed and state, and `fork_rng` (floor 4)."""
+
+from tinytorch.ops.random import (
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+
+__all__ = [
+    "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state",
+]  # fmt: skip
