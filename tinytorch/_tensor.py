@@ -210,6 +210,8 @@ class Tensor:
             >>> torch.zeros(2).requires_grad_()
             tensor([0., 0.], requires_grad=True)
         """
+        if requires_grad and not self.dtype.is_floating_point:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self._edge is None or not requires_grad:
             self.requires_grad = requires_grad
         return self

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -98,6 +98,7 @@ class OpNode(Node):
 
     __slots__ = ()
     _shows: bool  # whether the class has `_saved_*`
+    _order: ClassVar[tuple[int, ...] | None] = None  # PyTorch's of the inputs, where it is another
 
     def release(self) -> None:
         """Free what was saved: a later backward through this node is an error."""
@@ -106,6 +107,8 @@ class OpNode(Node):
 
     def _inputs(self) -> Sequence[int]:
         op = self.op
+        if self._order is not None:
+            return self._order
         if op.many is not None:
             return range(len(self.edges))
         return [k for k, constant in enumerate(op._constant) if not constant]

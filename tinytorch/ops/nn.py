@@ -122,6 +122,10 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return out if wide else out.astype(x.dtype, copy=False)
 
 
+linear.op.node_class._order = (0, 1)
+linear.op.overload[1]._order = (2, 0, 1)  # `addmm(bias, input, weight.t())`
+
+
 def _check_linear(x: Any, weight: Any) -> None:
     if x.ndim == 0 or weight.ndim == 0:
         raise RuntimeError(
