@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share", "total"]
+__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share"]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -84,18 +84,6 @@ def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
         return function(*arrays)
     per_row = x.size // x.shape[0]
     return _in_pieces(function, arrays, x.shape[0], max(_BLOCK // per_row, 1), None)
-
-
-def total(x: Array) -> Any:
-    """Return the sum of the elements of a contiguous array; each thread's part is summed pairwise."""
-    flat = x.reshape(-1)
-    if flat.size < LARGE or _threads == 1 or type(x) is not np.ndarray:
-        return np.add.reduce(flat)
-    sums = []
-    share(lambda begin, end: sums.append(np.add.reduce(flat[begin:end])), flat.size)
-    return np.add.reduce(
-        np.sort(sums)
-    )  # in an order that does not depend on which thread was first
 
 
 def _alike(arrays: Sequence[Array]) -> bool:

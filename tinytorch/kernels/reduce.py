@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import parallel
-
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
@@ -123,7 +121,7 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
         axes = tuple(range(x.ndim))
     if len(axes) == x.ndim:
         if x.flags.c_contiguous:
-            out = parallel.total(x)
+            out = _sum_of_dense(x.reshape(-1))
         else:
             out = _add(x if _dense(x) else x.reshape(-1), axis=None)
         return out.reshape((1,) * x.ndim) if keepdims else out
@@ -203,6 +201,16 @@ def divided(sums: Any, count: float) -> Any:
         return sums / count
     with np.errstate(divide="ignore", invalid="ignore"):
         return sums / max(count, 0)
+
+
+def _sum_of_dense(x: Any) -> Any:
+    """Return the sum of a long vector: of rows of `_SMALL` by BLAS, and of these sums pairwise."""
+    rows = x.size // _SMALL
+    if x.dtype not in _ONES:
+        return _add(x)
+    whole = rows * _SMALL
+    sums = x[:whole].reshape(rows, _SMALL).dot(np.ones_like(x, shape=(_SMALL,)))
+    return _add(sums) + _add(x[whole:])
 
 
 @functools.lru_cache(256)
