@@ -4,6 +4,7 @@ import tinytorch as torch
 """
 
 import warnings as _warnings
+from importlib import import_module as _import_module
 
 from tinytorch import device as _device
 
@@ -57,7 +58,6 @@ from tinytorch import (
     cpu,
     cuda,
     data,
-    distributions,
     func,
     linalg,
     mps,
@@ -69,7 +69,6 @@ from tinytorch import (
     serialization,
     special,
     storage,
-    testing,
     types,
     utils,
     version,
@@ -133,9 +132,19 @@ from math import e, inf, nan, pi
 
 newaxis = None
 
+# Of some size, and few programs need them: imported when first asked for.
+_LATER = ("distributions", "testing")
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return _import_module(f"tinytorch.{name}")
+    raise AttributeError(f"module 'tinytorch' has no attribute {name!r}")
+
+
 __all__ = sorted(
     name
-    for name in globals()
+    for name in (*globals(), *_LATER)
     if not name.startswith("_")
     and name not in ("functions", "losses", "methods", "ops", "kernels", "legacy")
 )

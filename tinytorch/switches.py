@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import glob
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,11 @@ def _openblas() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
 
     The wheels of NumPy hold it in a folder of their own; opening a library that is loaded already only looks it up.
     """
-    package = Path(np.__file__).parent
-    for folder in (package.parent / "numpy.libs", package / ".dylibs"):
-        for path in sorted(folder.glob("*openblas*")):
+    package = os.path.dirname(np.__file__)
+    for folder in (f"{package}.libs", os.path.join(package, ".dylibs")):
+        for path in sorted(glob.glob(os.path.join(folder, "*openblas*"))):
             try:
-                library = ctypes.CDLL(str(path))
+                library = ctypes.CDLL(path)
             except OSError:
                 continue
             for prefix in ("scipy_openblas", "openblas"):

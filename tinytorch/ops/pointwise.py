@@ -402,8 +402,10 @@ def _power(a: Any, b: Any) -> Any:
         if a.dtype.kind == "V":
             return _power(a.astype(np.float32), b).astype(a.dtype)
         if a.dtype.itemsize < 4:  # C's pow, in which the root of -0.0 is 0
-            wide = a.astype(np.float32)
-            return np.power(wide, np.full_like(wide, b)).astype(a.dtype)
+            wide = np.atleast_1d(
+                a.astype(np.float32)
+            )  # (to 0-d powers of 0.5 NumPy takes the root)
+            return np.power(wide, np.full_like(wide, b)).astype(a.dtype).reshape(a.shape)
         if b == 0.5:
             return np.sqrt(a)
         if b == -1:
