@@ -420,11 +420,16 @@ ger = outer
 # Products added to something ----------------------------------------------------------------------
 
 
-def _combined(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored."""
+def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) -> Any:
+    """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored.
+
+    So is the product with alpha 0, infinities and NaN in it too, where PyTorch leaves it to BLAS.
+    """
     if product.dtype.kind not in "fV":
         beta, alpha = (np.asarray(int(each)).astype(product.dtype) for each in (beta, alpha))
-    if alpha != 1:
+    if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
+        product[...] = 0
+    elif alpha != 1:
         product *= alpha
     if beta != 0:
         product += x if beta == 1 else x * beta
@@ -560,7 +565,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
             f"batch2: {_name(batch2)}"
         )
     _check_addend(x, (*batch1.shape[:2], batch2.shape[2]))
-    return _combined(x, _matmul(batch1, batch2), beta, alpha)
+    return _combined(x, _matmul(batch1, batch2), beta, alpha, blas=False)
 
 
 @op(
@@ -627,7 +632,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
     kind = functools.reduce(dtypes.promote_types, kinds).numpy
     product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
-    return _combined(x, product, beta, alpha)
+    return _combined(x, product, beta, alpha, blas=False)
 
 
 # Contractions -------------------------------------------------------------------------------------
