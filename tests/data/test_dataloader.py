@@ -242,12 +242,6 @@ def test_other_attributes_may_be_set() -> None:
     assert list(loader) == [3, 3]
 
 
-def test_workers_are_not_there_yet() -> None:
-    with pytest.raises(NotImplementedError, match=r"num_workers=2.*use num_workers=0"):
-        DataLoader([1], num_workers=2)
-    assert tinytorch.utils.data.get_worker_info() is None
-
-
 @needs_oracle
 def test_pin_memory_warns_as_pytorch_does() -> None:
     def program(library):

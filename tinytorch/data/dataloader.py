@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from tinytorch.data.collate import default_collate, default_convert, is_default
-from tinytorch.data.dataset import Dataset, IterableDataset, batch_reader, read_samples
+from tinytorch.data.collate import default_collate, default_convert
+from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -16,22 +18,12 @@ from tinytorch.data.sampler import (
     SequentialSampler,
     draw_seed,
 )
+from tinytorch.data.worker import Failure, Fetcher, Workers, get_worker_info
 from tinytorch.ops.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
-
-
-def get_worker_info() -> None:
-    """Return None, as PyTorch does in the main process: everything is loaded there.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.utils.data.get_worker_info() is None
-        True
-    """
-    return None
 
 
 class _Forever(Sampler[None]):
@@ -50,7 +42,11 @@ class DataLoader(Generic[T_co]):
     `__getbatch__` (`TensorDataset`, `FashionMNIST`, a `Subset` of them) is asked for whole batches:
     the same numbers, many times as fast.
 
-    The order of the samples, and the draws from the random generators, are PyTorch's.
+    With `num_workers` above 0, processes of their own prepare the next batches while the program works on this one.
+    Each has a copy of the dataset; `get_worker_info` tells it which one it is. This pays where a sample takes long to
+    make (images that are decoded, augmented, tokenized); reading a `TensorDataset` is faster without.
+
+    The order of the samples, and the draws from the random generators, are PyTorch's, also in workers.
 
     Args:
         dataset: a map-style dataset (`dataset[index]`, `len(dataset)`) or an `IterableDataset`.
@@ -59,23 +55,26 @@ class DataLoader(Generic[T_co]):
         sampler: the order of the samples: an iterable of indices. Excludes `shuffle`.
         batch_sampler: an iterable of lists of indices. Excludes `batch_size`, `shuffle`, `sampler`,
             `drop_last`.
-        num_workers: 0; loading in worker processes is not there yet.
+        num_workers: how many processes load batches; 0 loads them in the main process.
         collate_fn: from a list of samples to a batch; `default_collate`, or `default_convert` if
             `batch_size=None`.
         pin_memory: accepted with PyTorch's warning; there is no accelerator to pin memory for.
         drop_last: whether to leave out a last, smaller batch.
-        timeout: must be 0 without workers.
-        worker_init_fn: called in workers, so never without.
-        multiprocessing_context: must be None without workers.
+        timeout: seconds to wait for a batch of a worker; 0 waits without limit.
+        worker_init_fn: called in each worker with its number, after seeding.
+        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of
+            `multiprocessing`; by default Python's. All but "fork" need a dataset that can be pickled.
         generator: where the shuffle and the workers' seed come from; the default generator if None.
-        prefetch_factor: must be None without workers.
-        persistent_workers: must be False without workers.
+        prefetch_factor: how many batches each worker is asked for ahead, by default 2.
+        persistent_workers: whether the processes live on after an epoch, for the next one.
         pin_memory_device: deprecated in PyTorch.
-        in_order: of no consequence without workers.
+        in_order: whether batches come in the sampler's order also where a later one is ready first.
 
     Raises:
         ValueError: arguments that exclude each other or are out of range.
-        NotImplementedError: `num_workers` above 0.
+        TypeError: `multiprocessing_context` is neither text nor a context.
+        RuntimeError: in the loop, a worker died, or took longer than `timeout`. What a dataset raises in a worker is
+            raised in the main process as the same class, with the worker's traceback in its text.
 
     Example:
         >>> import tinytorch as torch
@@ -117,9 +116,9 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        _check_workers(
-            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
-        )
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -169,6 +168,8 @@ class DataLoader(Generic[T_co]):
         self.collate_fn = collate_fn
         self._length_told: int | None = None  # a stream's length, once asked for
         self._initialized = True
+        self._iterator: _InWorkers | None = None  # that of workers which live on
+        self._warn_of_many_workers()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._initialized and name in self._FIXED:
@@ -187,8 +188,65 @@ class DataLoader(Generic[T_co]):
         """What one step of the iterator takes its index, or list of indices, from."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
+    @property
+    def multiprocessing_context(self) -> Any:
+        """The context of `multiprocessing` that workers are started with; None for Python's default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers <= 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading "
+                    f"(num_workers > 0), but got num_workers={self.num_workers}"
+                )
+            import multiprocessing
+
+            if isinstance(context, str):
+                methods = multiprocessing.get_all_start_methods()
+                if context not in methods:
+                    raise ValueError(
+                        "multiprocessing_context option should specify a valid start method in "
+                        f"{methods!r}, but got multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string "
+                    "specifying the start method, but got "
+                    f"multiprocessing_context={context}"
+                )
+        self._context = context
+
+    def _warn_of_many_workers(self) -> None:
+        """Warn of more workers than there are processors."""
+        if not self.num_workers:
+            return
+        affinity = hasattr(os, "sched_getaffinity")
+        most = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+        if self.num_workers > most:
+            unsure = "" if affinity else " (`cpuset` is not taken into account)"
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
+                f"suggested max number of worker in current system is {most}{unsure}, which is "
+                "smaller than what this DataLoader is going to create. Please be aware that "
+                "excessive worker creation might get DataLoader running slow or even freeze, "
+                "lower the worker number to avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
+            )
+
     def __iter__(self) -> Iterator[Any]:
-        return _Iterator(self)
+        if not self.num_workers:
+            return _InProcess(self)
+        if self._iterator is not None:
+            self._iterator.reset(self)
+            return self._iterator
+        self._warn_of_many_workers()
+        iterator = _InWorkers(self)
+        if self.persistent_workers:
+            self._iterator = iterator
+        return iterator
 
     def __len__(self) -> int:
         if not self._is_stream:
@@ -204,7 +262,6 @@ def _check_workers(
     timeout: float,
     prefetch_factor: int | None,
     persistent_workers: bool,
-    multiprocessing_context: Any,
 ) -> None:
     """Raise for what the arguments about worker processes do not allow."""
     if num_workers < 0:
@@ -214,25 +271,15 @@ def _check_workers(
         )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
-    if num_workers > 0:
-        if prefetch_factor is not None and prefetch_factor < 0:
-            raise ValueError("prefetch_factor option should be non-negative")
-        raise NotImplementedError(
-            f"DataLoader(num_workers={num_workers}): tinytorch has no worker processes yet, "
-            "use num_workers=0. Batches of TensorDataset and FashionMNIST are read whole anyway."
-        )
-    if prefetch_factor is not None:
+    if num_workers == 0 and prefetch_factor is not None:
         raise ValueError(
             "prefetch_factor option could only be specified in multiprocessing."
             "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
         )
-    if persistent_workers:
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if multiprocessing_context is not None:
-        raise ValueError(
-            "multiprocessing_context can only be used with "
-            f"multi-process loading (num_workers > 0), but got num_workers={num_workers}"
-        )
 
 
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
@@ -255,71 +302,168 @@ class _Iterator:
                 warnings.warn(
                     "pin_memory_device is deprecated, the current accelerator will be used as the "
                     f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, "
                 "then device pinned memory won't be used.",
-                stacklevel=3,
+                stacklevel=4,
             )
-        if loader.timeout != 0:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        self._loader = loader
+        self._index_sampler = loader._index_sampler
         self._dataset = loader.dataset
-        self._collate_fn = loader.collate_fn
-        self._batched = loader._auto_collation
-        self._indices = iter(loader._index_sampler)
+        self._is_stream = loader._is_stream
+        self._making = (
+            loader.dataset,
+            loader.collate_fn,
+            loader._auto_collation,
+            loader._is_stream,
+            loader.drop_last,
+        )
+        self._indices = iter(self._index_sampler)
         # The seed that workers would get is drawn without workers too: a program's other random
         # numbers must not depend on how its data are loaded. It comes before the draws of the
         # sampler, whose iterator is lazy.
         self._base_seed = draw_seed(loader.generator)
         self._yielded = 0
-        self._stream = iter(self._dataset) if loader._is_stream else None
-        self._ended = False
         self._length_told = loader._length_told
-        whole = self._batched and self._stream is None and is_default(self._collate_fn)
-        self._read_batch = batch_reader(self._dataset) if whole else None
 
-    def __iter__(self) -> _Iterator:
+    def __iter__(self) -> Iterator[Any]:
         return self
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)
+        return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        indices = next(self._indices)
-        if self._stream is not None:
-            return self._next_of_stream(self._stream, indices)
-        if self._read_batch is not None and type(indices) is list:
-            batch = self._read_batch(indices)
-            if batch is not NotImplemented:
-                return batch
-        data = read_samples(self._dataset, indices) if self._batched else self._dataset[indices]
-        return self._collate_fn(data)
-
-    def _next_of_stream(self, stream: Iterator[Any], indices: Any) -> Any:
-        if self._ended:  # a stream that has ended is not asked again
-            raise StopIteration
-        if self._batched:
-            data: Any = list(itertools.islice(stream, len(indices)))
-            self._ended = len(data) < len(indices)
-            if not data or (self._ended and self._loader.drop_last):
-                raise StopIteration
-        else:
-            data = next(stream)
-        batch = self._collate_fn(data)
-        self._yielded += 1
-        told = self._length_told
-        if told is not None and self._yielded > told:
-            warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {told}"
-                "(when accessing len(dataloader)), "
-                f"but {self._yielded} samples have been fetched. ",
-                stacklevel=3,
-            )
+        batch = self._next()
+        if self._is_stream:
+            self._yielded += 1
+            told = self._length_told
+            if told is not None and self._yielded > told:
+                warnings.warn(
+                    f"Length of IterableDataset {self._dataset} was reported to be {told}"
+                    "(when accessing len(dataloader)), "
+                    f"but {self._yielded} samples have been fetched. {self._advice}",
+                    stacklevel=2,
+                )
         return batch
+
+    #: What a stream that is longer than it said may be due to.
+    _advice = ""
+
+    def _next(self) -> Any:
+        raise NotImplementedError
 
     def __getstate__(self) -> Any:
         raise NotImplementedError(
             "the iterator of a DataLoader cannot be pickled; pickle the DataLoader"
         )
+
+
+class _InProcess(_Iterator):
+    """Loads each batch when it is asked for."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if loader.timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        self._fetch = Fetcher(*self._making).fetch
+
+    def _next(self) -> Any:
+        return self._fetch(next(self._indices))
+
+
+class _InWorkers(_Iterator):
+    """Has worker processes load batches ahead.
+
+    The batches of the sampler go round the workers. A worker whose stream has ended is passed over from then on.
+    """
+
+    _advice = (
+        "For multiprocessing data-loading, this could be caused by not properly configuring the "
+        "IterableDataset replica at each worker. Please see "
+        "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+    )
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if not loader.prefetch_factor:
+            raise AssertionError(
+                "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
+            )
+        context = loader.multiprocessing_context
+        if context is None:
+            import multiprocessing
+
+            context = multiprocessing.get_context()
+        self._live_on = loader.persistent_workers
+        self._count = loader.num_workers
+        self._ahead = loader.prefetch_factor * loader.num_workers
+        self._timeout = loader.timeout
+        self._in_order = loader.in_order
+        self._pool = Workers(
+            context, self._count, self._making, self._base_seed, loader.worker_init_fn
+        )
+        self._workers = self._pool.processes
+        self._begin()
+
+    def reset(self, loader: DataLoader[Any]) -> None:
+        """Begin the next epoch of workers that live on."""
+        self._yielded = 0
+        self._length_told = loader._length_told
+        self._pool.resume(self._timeout)
+        self._begin()
+
+    def _shutdown_workers(self) -> None:
+        """End the workers before the loop does: PyTorch's name, which programs call."""
+        self._pool.shut_down()
+
+    def _begin(self) -> None:
+        self._indices = iter(self._index_sampler)  # once more, as in PyTorch
+        self._number = 0
+        self._asked: deque[int] = deque()  # the workers of the batches to come, in order
+        self._turns = itertools.cycle(range(self._count))
+        for _ in range(self._ahead):
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask the worker whose turn it is for one more batch, if there is one."""
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            return
+        active = self._pool.active
+        for worker in itertools.islice(self._turns, self._count):
+            if active[worker] and (
+                self._in_order or self._asked.count(worker) < self._ahead // sum(active)
+            ):
+                self._pool.put(worker, self._number, indices)
+                self._number += 1
+                self._asked.append(worker)
+                return
+
+    def _next(self) -> Any:
+        pool = self._pool
+        while True:
+            while self._asked and not pool.active[self._asked[0]]:
+                self._asked.popleft()
+            if not self._asked:
+                if not self._live_on:
+                    pool.shut_down()
+                raise StopIteration
+            if self._in_order:
+                asked = {self._asked[0]}  # each worker answers in order
+            else:
+                asked = {worker for worker in self._asked if pool.active[worker]}
+            worker, _, batch = pool.get(asked, self._timeout)
+            self._asked.remove(worker)
+            if pool.ended(batch):
+                if not self._live_on:
+                    pool.finish(worker)
+                else:
+                    pool.active[worker] = False
+                self._ask()
+                continue
+            self._ask()
+            if isinstance(batch, Failure):
+                batch.reraise()
+            return batch

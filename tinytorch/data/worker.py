@@ -1,0 +1,567 @@
+"""Worker processes of the `DataLoader`: what they run, and how they are started, fed and ended (floor 4).
+
+Each worker has two channels of its own to the main process: one for tasks (indices) and one for results. A worker
+answers its tasks in their order, so that the main process knows which channel the next batch comes from; no lock is
+shared, and a worker that dies harms no other. A result is a pickle with its arrays beside it (protocol 5). Where it is
+large and the system has `memfd_create`, it travels in a file without a name that lies in memory: the worker does not
+wait for the main process to read, and nothing is left over when either of them is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pickle
+import random
+import struct
+import sys
+import time
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinytorch.data.collate import is_default
+from tinytorch.data.dataset import batch_reader, read_samples
+from tinytorch.ops.random import manual_seed
+from tinytorch.switches import set_num_threads
+
+__all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]
+
+_PATIENCE = 5.0  # seconds between looks whether the main process lives, and for workers to end
+_LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
+_IN_FLIGHT = 1 << 15  # bytes of tasks that a worker is sent ahead: always less than a channel holds
+
+
+# In a worker --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What `get_worker_info` tells in a worker.
+
+    Args:
+        id: the worker's number, from 0.
+        num_workers: how many there are.
+        seed: what the random generators of this worker were seeded with.
+        dataset: this process's copy of the dataset.
+        rng: None; generators of a worker that is a thread in PyTorch.
+        worker_method: "multiprocessing".
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str | None = "multiprocessing"
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """Return which worker of a `DataLoader` this process is; None in the main process.
+
+    An `IterableDataset` asks it to give each worker a part of its own.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.utils.data.get_worker_info() is None
+        True
+        >>> class Range(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         info = torch.utils.data.get_worker_info()
+        ...         start, step = (0, 1) if info is None else (info.id, info.num_workers)
+        ...         return iter(range(start, 6, step))
+        >>> list(torch.utils.data.DataLoader(Range(), batch_size=3))
+        [tensor([0, 1, 2]), tensor([3, 4, 5])]
+    """
+    return _info
+
+
+class Fetcher:
+    """From an index, or a list of indices, to a batch: in the main process or in a worker.
+
+    Args:
+        dataset: the dataset.
+        collate_fn: from the samples to a batch.
+        batched: whether samples are joined into batches.
+        is_stream: whether the dataset is an `IterableDataset`.
+        drop_last: whether to leave out a last, smaller batch of a stream.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        collate_fn: Callable[[Any], Any],
+        batched: bool,
+        is_stream: bool,
+        drop_last: bool,
+    ) -> None:
+        self._dataset = dataset
+        self._collate_fn = collate_fn
+        self._batched = batched
+        self._drop_last = drop_last
+        self._stream: Iterator[Any] | None = iter(dataset) if is_stream else None
+        self._ended = False
+        whole = batched and not is_stream and is_default(collate_fn)
+        self._read_batch = batch_reader(dataset) if whole else None
+
+    def fetch(self, indices: Any) -> Any:
+        """Return the batch of these indices; the next one of a stream, which raises StopIteration at its end."""
+        if self._stream is not None:
+            return self._collate_fn(self._next(self._stream, indices))
+        if self._read_batch is not None and type(indices) is list:
+            batch = self._read_batch(indices)
+            if batch is not NotImplemented:
+                return batch
+        data = read_samples(self._dataset, indices) if self._batched else self._dataset[indices]
+        return self._collate_fn(data)
+
+    def _next(self, stream: Iterator[Any], indices: Any) -> Any:
+        if self._ended:  # a stream that has ended is not asked again
+            raise StopIteration
+        if not self._batched:
+            return next(stream)
+        data = list(itertools.islice(stream, len(indices)))
+        self._ended = len(data) < len(indices)
+        if not data or (self._ended and self._drop_last):
+            raise StopIteration
+        return data
+
+
+class _Words(str):
+    """A message that KeyError shows as it is, line by line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Failure:
+    """The exception that is being handled, to be raised again in another process.
+
+    Args:
+        where: where it was caught, for the message.
+    """
+
+    def __init__(self, where: str) -> None:
+        kind, error, trace = sys.exc_info()
+        assert kind is not None
+        self.kind: Any = kind
+        text = "".join(traceback.format_exception(kind, error, trace))
+        self.message = f"Caught {kind.__name__} {where}.\nOriginal {text}"
+
+    def reraise(self) -> None:
+        """Raise an exception of that class that tells its story; RuntimeError where the class does not take a text."""
+        message: str = _Words(self.message) if self.kind is KeyError else self.message
+        try:
+            if self.kind is not KeyError and getattr(self.kind, "message", None):
+                error = self.kind(message=message)
+            else:
+                error = self.kind(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise error
+
+
+def _seed(base_seed: int, worker: int) -> None:
+    """Seed the random generators of a worker, each in a stream of its own."""
+    random.seed(base_seed + worker)
+    manual_seed(base_seed + worker)
+    # NumPy's generator is Python's: with the same seed it would give the same numbers.
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+
+def _work(
+    tasks: Any,
+    results: Any,
+    making: tuple[Any, ...],
+    base_seed: int,
+    init_fn: Callable[[int], Any] | None,
+    worker: int,
+    count: int,
+) -> None:
+    """Answer tasks until told to end: what a worker process runs.
+
+    Args:
+        tasks: the channel where indices come from.
+        results: the channel where batches go.
+        making: the arguments of `Fetcher`.
+        base_seed: the seed of worker 0.
+        init_fn: the user's `worker_init_fn`.
+        worker: the number of this worker.
+        count: how many workers there are.
+    """
+    for others in list(_alive):  # a forked process holds the main process's ends of the channels
+        others.forget()
+    # Ctrl-C reaches all processes, and the main one tells of it; a channel that is closed says that it has gone.
+    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionError):
+        _answer(tasks, results, making, base_seed, init_fn, worker, count)
+
+
+def _answer(
+    tasks: Any,
+    results: Any,
+    making: tuple[Any, ...],
+    base_seed: int,
+    init_fn: Callable[[int], Any] | None,
+    worker: int,
+    count: int,
+) -> None:
+    global _info
+    parent = os.getppid()
+    where = f"in DataLoader worker process {worker}"
+    set_num_threads(1)
+    _seed(base_seed, worker)
+    _info = WorkerInfo(worker, count, base_seed + worker, making[0])
+    fetcher: Fetcher | None = None
+    failure: Failure | None = None
+    ready = ended = False
+    try:
+        if init_fn is not None:
+            init_fn(worker)
+        ready = True
+        fetcher = Fetcher(*making)
+    except Exception:
+        failure = Failure(where)
+
+    is_stream = making[3]
+    while True:
+        while not tasks.poll(_PATIENCE):
+            if os.getppid() != parent:
+                return
+        task = pickle.loads(tasks.recv_bytes())
+        if task is None:
+            return
+        number, indices = task
+        if number is None:  # a new epoch
+            ended = False
+            if ready:
+                try:
+                    fetcher, failure = Fetcher(*making), None
+                except Exception:
+                    failure = Failure(where)
+            _send(results, (None, None))
+            continue
+        if ended:
+            continue
+        answer: Any
+        if fetcher is None or failure is not None:
+            answer = failure
+        else:
+            try:
+                answer = fetcher.fetch(indices)
+            except Exception as error:
+                if is_stream and isinstance(error, StopIteration):
+                    answer, ended = _END, True
+                else:
+                    answer = Failure(where)
+        try:
+            _send(results, (number, answer))
+        except (BrokenPipeError, ConnectionError):
+            raise
+        except Exception:  # what cannot be pickled
+            failed = answer if isinstance(answer, Failure) else Failure(where)
+            with contextlib.suppress(Exception):
+                pickle.dumps(failed)
+                _send(results, (number, failed))
+                continue
+            failed.kind = RuntimeError  # a class that has no name in the main process
+            _send(results, (number, failed))
+        del answer, task, indices
+
+
+# Messages -----------------------------------------------------------------------------------------
+
+
+class _End:
+    """Says that a worker's stream has ended."""
+
+    def __reduce__(self) -> str:
+        return "_END"
+
+
+_END = _End()
+
+
+def _send(channel: Any, value: Any) -> None:
+    """Send a value, with its arrays beside the pickle.
+
+    The message is the number of parts (negative: they are in a file, which follows), their sizes, and the parts.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    parts = [memoryview(pickled), *(buffer.raw() for buffer in buffers)]
+    sizes = [part.nbytes for part in parts]
+    if sum(sizes) >= _LARGE:
+        file = _in_memory(parts)
+        if file is not None:
+            from multiprocessing import reduction
+
+            try:
+                channel.send_bytes(struct.pack(f"={len(sizes) + 1}q", -len(sizes), *sizes))
+                reduction.send_handle(channel, file, None)
+            finally:
+                os.close(file)
+            return
+    head = struct.pack(f"={len(sizes) + 1}q", len(sizes), *sizes)
+    channel.send_bytes(b"".join((head, *parts)))
+
+
+def _in_memory(parts: Sequence[memoryview]) -> int | None:
+    """Return a file in memory that holds the parts, or None where there is none to be had."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    file = -1
+    try:
+        file = os.memfd_create("tinytorch")
+        for part in parts:
+            done = 0
+            while done < part.nbytes:
+                done += os.write(file, part[done:])
+    except OSError:
+        if file >= 0:
+            os.close(file)
+        return None
+    return file
+
+
+def _receive(channel: Any) -> Any:
+    """Return the value that was sent. Its arrays own their memory."""
+    message = memoryview(channel.recv_bytes())
+    (count,) = struct.unpack_from("=q", message)
+    sizes = struct.unpack_from(f"={abs(count)}q", message, 8)
+    parts = [np.empty(size, np.uint8) for size in sizes]
+    if count < 0:
+        from multiprocessing import reduction
+
+        file = reduction.recv_handle(channel)
+        try:
+            start = 0
+            for part in parts:
+                view, done = part.data, 0
+                while done < view.nbytes:
+                    got = os.preadv(file, [view[done:]], start + done)
+                    if not got:
+                        raise EOFError
+                    done += got
+                start += done
+        finally:
+            os.close(file)
+    else:
+        start = 8 * (count + 1)
+        for part in parts:
+            part[:] = np.frombuffer(message, np.uint8, part.size, start)
+            start += part.size
+    return pickle.loads(parts[0].data, buffers=parts[1:])
+
+
+# In the main process ------------------------------------------------------------------------------
+
+
+class Workers:
+    """The worker processes of one iterator, seen from the main process.
+
+    Args:
+        context: of `multiprocessing`.
+        count: how many.
+        making: the arguments of `Fetcher`.
+        base_seed: the seed of worker 0.
+        init_fn: called in each worker with its number.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        count: int,
+        making: tuple[Any, ...],
+        base_seed: int,
+        init_fn: Callable[[int], Any] | None,
+    ) -> None:
+        self._owner = os.getpid()
+        self._open = True
+        self.processes: list[Any] = []
+        #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
+        self.active: list[bool] = []
+        self._tasks: list[Any] = []
+        self._results: list[Any] = []
+        self._sent: list[deque[int]] = []  # for each worker the sizes of tasks without an answer
+        self._waiting: list[deque[bytes]] = []  # and the tasks that are yet to be sent
+        _alive.add(self)
+        try:
+            for worker in range(count):
+                self._start(context, worker, count, making, base_seed, init_fn)
+        except BaseException:
+            self.shut_down()
+            raise
+
+    def _start(
+        self,
+        context: Any,
+        worker: int,
+        count: int,
+        making: tuple[Any, ...],
+        base_seed: int,
+        init_fn: Callable[[int], Any] | None,
+    ) -> None:
+        its_tasks, tasks = context.Pipe(duplex=False)
+        results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
+        self._tasks.append(tasks)
+        self._results.append(results)
+        process = context.Process(
+            target=_work,
+            args=(its_tasks, its_results, making, base_seed, init_fn, worker, count),
+            daemon=True,
+        )
+        try:
+            process.start()
+        finally:
+            # The worker alone holds these ends: when it dies, the other end notices.
+            its_tasks.close()
+            its_results.close()
+        self.processes.append(process)
+        self.active.append(True)
+        self._sent.append(deque())
+        self._waiting.append(deque())
+
+    def put(self, worker: int, number: int, indices: Any) -> None:
+        """Give a worker a task."""
+        self._waiting[worker].append(pickle.dumps((number, indices), 5))
+        self._feed(worker)
+
+    def _feed(self, worker: int) -> None:
+        """Send tasks that wait, so few that sending never has to wait for a worker that waits for us to read."""
+        waiting, sent = self._waiting[worker], self._sent[worker]
+        while waiting and (not sent or sum(sent) + len(waiting[0]) <= _IN_FLIGHT):
+            message = waiting.popleft()
+            sent.append(len(message))
+            # A worker that has died is told of where its answer is missed.
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
+                self._tasks[worker].send_bytes(message)
+
+    def get(self, workers: Iterable[int], timeout: float) -> tuple[int, int | None, Any]:
+        """Return the next answer of one of these workers: (worker, task number, batch or failure).
+
+        Raises:
+            RuntimeError: there is none within `timeout` seconds (if it is not 0), or a worker has died.
+        """
+        if not self._open:
+            raise AssertionError("the workers of this iterator have been shut down")
+        channels = {self._results[worker]: worker for worker in workers}
+        for channel, worker in channels.items():
+            with contextlib.suppress(EOFError, ConnectionError):
+                if channel.poll(0):
+                    return self._read(channel, worker)
+        from multiprocessing.connection import wait
+
+        watched = {
+            process.sentinel: worker
+            for worker, process in enumerate(self.processes)
+            if self.active[worker]
+        }
+        ready = wait([*channels, *watched], timeout or None)
+        dead = [watched[each] for each in ready if isinstance(each, int)]
+        for each in ready:
+            if not isinstance(each, int):
+                worker = channels[each]
+                try:
+                    return self._read(each, worker)
+                except (EOFError, ConnectionError):
+                    dead = dead if worker in dead else [*dead, worker]
+        if not dead:
+            raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+        for worker in dead:
+            self.active[worker] = False
+            self.processes[worker].join(_PATIENCE)
+        pids = ", ".join(str(self.processes[worker].pid) for worker in dead)
+        codes = ", ".join(str(self.processes[worker].exitcode) for worker in dead)
+        raise RuntimeError(
+            f"DataLoader worker (pid(s) {pids}) exited unexpectedly with exit code(s) {codes}. "
+            "Rerunning with num_workers=0 may give a better error trace."
+        )
+
+    def _read(self, channel: Any, worker: int) -> tuple[int, int | None, Any]:
+        try:
+            number, answer = _receive(channel)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception:  # an object that cannot be made here; the message itself has been read
+            self._answered(worker)
+            raise
+        self._answered(worker)
+        return worker, number, answer
+
+    def _answered(self, worker: int) -> None:
+        if self._sent[worker]:
+            self._sent[worker].popleft()
+        self._feed(worker)
+
+    def ended(self, answer: Any) -> bool:
+        """Return whether an answer says that the worker's stream has ended."""
+        return answer is _END
+
+    def finish(self, worker: int) -> None:
+        """Let a worker end, as its stream has."""
+        self.active[worker] = False
+        with contextlib.suppress(OSError):
+            self._tasks[worker].send_bytes(pickle.dumps(None))
+
+    def resume(self, timeout: float) -> None:
+        """Begin a new epoch with the same processes: what was asked for in the last one is thrown away."""
+        for worker in range(len(self.processes)):
+            self.active[worker] = True
+            self._waiting[worker].clear()
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
+                self._tasks[worker].send_bytes(pickle.dumps((None, None)))
+        for worker in range(len(self.processes)):
+            while self.get([worker], timeout)[1] is not None:
+                pass
+            self._sent[worker].clear()
+
+    def forget(self) -> None:
+        """Close the channels, in a forked process: they are the main process's."""
+        self._open = False
+        for channel in (*self._tasks, *self._results):
+            channel.close()
+
+    def shut_down(self) -> None:
+        """End the processes and wait until they have: those that are busy may finish their batch, within 5 seconds."""
+        if not self._open or self._owner != os.getpid():
+            return
+        self._open = False
+        _alive.discard(self)
+        for channel in self._tasks:
+            with contextlib.suppress(OSError):
+                channel.send_bytes(pickle.dumps(None))
+        for channel in (*self._tasks, *self._results):
+            channel.close()  # so that a worker that waits to send ends as well
+        deadline = time.monotonic() + _PATIENCE
+        try:
+            for process in self.processes:
+                process.join(max(deadline - time.monotonic(), 0))
+        finally:
+            for process in self.processes:
+                if process.is_alive():
+                    process.terminate()
+                    process.join(1)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+
+    def __del__(self) -> None:
+        # Python's own exit ends daemon processes; what this would need may be gone by then.
+        if not sys.is_finalizing():
+            self.shut_down()
+
+
+#: The workers that this process has started; a worker that is forked closes what it inherits of them.
+_alive: weakref.WeakSet[Workers] = weakref.WeakSet()
