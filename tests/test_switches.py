@@ -422,6 +422,7 @@ def of_a_compiled_module(torch: Any) -> Any:
     return [*found, hasattr(model, "extra"), compiled._orig_mod is model, compiled.training]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what PyTorch imports
 @needs_oracle
 def test_a_compiled_module_has_what_the_module_has() -> None:
     assert of_a_compiled_module(tinytorch) == of_a_compiled_module(torch)

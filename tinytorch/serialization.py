@@ -7,16 +7,20 @@ A checkpoint is a zip archive whose records are stored, not compressed:
 - `archive/data/<number>`: the bytes of a storage, the memory that one or more tensors are views of;
 - `archive/byteorder`, `archive/version`, `archive/.data/serialization_id`: facts about the file.
 
-Writing is `_Pickler`, which puts PyTorch's names for tinytorch's types, then `_write_archive`.
-Reading is `_Archive`, which trusts no number in the file, then `_Reader`, a small machine for the
-part of the pickle language that describes data. It looks names up in a list (`_ALLOWED`) instead of
-importing them, so a file cannot make it run code.
+Writing is `_Pickler`, which puts PyTorch's names for tensors and what belongs to them, and pickles
+everything else (whole modules, optimizers …) as Python does, then `_write_archive`.
+Reading is `_Archive`, which trusts no number in the file, then one of two:
+
+- `_Reader`, a small machine for the part of the pickle language that describes data. It looks names
+  up in a list (`_ALLOWED`) instead of importing them, so a file cannot make it run code;
+- for `weights_only=False`, Python's own Unpickler with PyTorch's names found here (`_Trusting`).
 """
 
 from __future__ import annotations
 
 import codecs
 import collections
+import importlib
 import io
 import math
 import os
@@ -28,6 +32,7 @@ import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from types import FunctionType
 from typing import IO, Any, ClassVar, NoReturn, cast
 
 import numpy as np
@@ -36,6 +41,8 @@ from tinytorch import dtypes
 from tinytorch._tensor import Size, Tensor, wrap
 from tinytorch.device import device
 from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.random import Generator
+from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = [
     "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save",
@@ -50,10 +57,11 @@ class Storage:
         dtype: their type.
     """
 
-    __slots__ = ("array", "dtype", "key")
+    __slots__ = ("array", "dtype", "key", "seen")
 
     def __init__(self, array: np.ndarray[Any, Any], dtype: dtypes.dtype, key: str) -> None:
         self.array, self.dtype, self.key = array, dtype, key
+        self.seen: TypedStorage | None = None  # the storage as users know it, once it is asked for
 
     def cpu(self) -> Storage:
         """Return the storage, which is on the CPU."""
@@ -76,7 +84,7 @@ _BLOCKED = frozenset({"nt", "os", "posix", "sys"})
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
-    """Let `save` and `load` handle instances of these classes, and calls of these functions.
+    """Let `load` with `weights_only=True` make instances of these classes, and call these functions.
 
     Only add what is safe to call with any arguments: who writes the file chooses them.
 
@@ -153,17 +161,6 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
         _safe.update(before)
 
 
-def _numpy_globals() -> dict[str, Any]:
-    """Return the names in pickles of NumPy's numbers and arrays: data, for `weights_only=False`."""
-    scalar = cast(Any, np.float64(0).__reduce__())[0]
-    reconstruct = cast(Any, np.empty(0).__reduce__())[0]
-    found: dict[str, Any] = {"numpy.dtype": np.dtype, "numpy.ndarray": np.ndarray}
-    for module in ("numpy._core.multiarray", "numpy.core.multiarray"):  # NumPy 2, and older files
-        found[f"{module}.scalar"] = scalar
-        found[f"{module}._reconstruct"] = reconstruct
-    return found
-
-
 # Saving -------------------------------------------------------------------------------------------
 
 
@@ -181,15 +178,17 @@ def save(
     it, reach the disk, and only then take its name. Tensors that share memory share it in the file.
 
     Args:
-        obj: tensors and parameters, numbers, strings, bytes, None, dtypes, devices, sizes, and
-            dicts, lists, tuples and sets of them: a `state_dict()`, or a dict of several.
+        obj: best a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
+            None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them. Whatever else
+            can be pickled is saved, too, such as a whole module or an optimizer; `load` then needs
+            `weights_only=False` and the classes at the places where they are now.
         f: a path, or an object with a `write` method, such as `io.BytesIO`.
         pickle_module: `pickle`; nothing else is supported.
         pickle_protocol: 2, which is what PyTorch reads with `weights_only=True`; 3 to 5 work here.
 
     Raises:
-        pickle.PicklingError: `obj` holds something that is not data, such as a module; save its
-            `state_dict()`. Nothing has been written then.
+        pickle.PicklingError: `obj` holds something that has no name to be found by, such as a
+            lambda. Nothing has been written then.
         RuntimeError: the parent directory does not exist.
         AttributeError: `f` is neither a path nor a file.
         NotImplementedError: an option that is left out.
@@ -247,19 +246,13 @@ _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
 _DTYPES = {each: _Global("torch", each.name) for each in dtypes.ALL}
+_UNTYPED = _Global("torch.storage", "UntypedStorage")
 _STORAGES = {each: _Global("torch", each.tensor_name + "Storage") for each in dtypes.ALL}
-
-#: Types that pickle as they are, and the functions and classes which their pickles name.
-_PLAIN = frozenset({
-    bool, int, float, complex, str, bytes, bytearray, type(None), list, tuple, dict, set,
-    OrderedDict, Counter, dtypes.dtype, _Global,
-})  # fmt: skip
-_PLAIN_NAMES = (OrderedDict, Counter, set, complex, bytearray, codecs.encode)
 
 
 # Python's pickler, not C's: only it lets a name be written that does not import.
 class _Pickler(pickle._Pickler):
-    """Pickles data under PyTorch's names, and collects the storages that it mentions."""
+    """Pickles tensors under PyTorch's names, and collects the storages that it mentions."""
 
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol)
@@ -268,41 +261,38 @@ class _Pickler(pickle._Pickler):
 
     def persistent_id(self, obj: Any) -> Any:
         """Return what stands for a storage in the pickle."""
+        kind: Any = None
+        if isinstance(obj, UntypedStorage):
+            kind, obj = _UNTYPED, self.keep(obj._array, dtypes.uint8)
+        elif isinstance(obj, TypedStorage):
+            obj = self.keep(obj._array, obj.dtype)
         if isinstance(obj, Storage):
-            return ("storage", _STORAGES[obj.dtype], obj.key, "cpu", obj.array.size)
+            return ("storage", kind or _STORAGES[obj.dtype], obj.key, "cpu", obj.array.size)
         return None
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how to rebuild `obj`, or NotImplemented for what pickles as it is."""
-        kind = type(obj)
+        kind: Any = type(obj)
         if kind is bytes and self.protocol < 3:
             # As Python does it, but also for b"", for which Python would name `bytes` itself.
             return codecs.encode, (obj.decode("latin1"), "latin1")
-        if kind in _PLAIN or any(obj is each for each in _PLAIN_NAMES):
-            return NotImplemented
-        if kind is Tensor:
-            rebuilt = self.rebuild_tensor(obj, obj.requires_grad)
-            if not obj.__dict__:
-                return rebuilt
-            return _REBUILD_ATTRIBUTES, (rebuilt[0], _TENSOR, rebuilt[1], obj.__dict__)
-        if kind is Parameter:
+        if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
             hooks: OrderedDict[Any, Any] = OrderedDict()
             arguments = (wrap(obj._array), obj.requires_grad, hooks)
             if not obj.__dict__:
                 return _REBUILD_PARAMETER, arguments
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
+        if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
+            rebuilt = self.rebuild_tensor(obj, obj.requires_grad)
+            if kind is Tensor and not obj.__dict__:
+                return rebuilt
+            named = _TENSOR if kind is Tensor else kind
+            return _REBUILD_ATTRIBUTES, (rebuilt[0], named, rebuilt[1], obj.__dict__)
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:
             return _DEVICE, ((obj.type,) if obj.index is None else (obj.type, obj.index))
-        if kind in (np.ndarray, np.dtype) or isinstance(obj, (np.generic, np.dtype)):
-            return (
-                NotImplemented  # PyTorch writes them, too, and reads them with weights_only=False
-            )
-        known = (*_safe.values(), *_numpy_globals().values())
-        if any(obj is each or kind is each for each in known):
-            return NotImplemented
-        raise pickle.PicklingError(_advice(obj))
+        return NotImplemented
 
     def rebuild_tensor(self, tensor: Tensor, requires_grad: bool) -> tuple[Any, ...]:
         """Return the call that rebuilds a tensor as a view of its storage."""
@@ -319,10 +309,15 @@ class _Pickler(pickle._Pickler):
             # PyTorch could not describe this view (negative strides): it gets memory of its own.
             array = array.astype(array.dtype.newbyteorder("="), order="C")
             memory, strides = array.reshape(-1), _element_strides(array)
-        start = _address(memory)
+        storage = self.keep(memory, dtypes.from_numpy_dtype(array.dtype))
+        ahead = _address(array) - _address(memory)
+        offset = ahead // array.itemsize if array.size else 0
+        return storage, offset, cast("tuple[int, ...]", strides)
+
+    def keep(self, memory: np.ndarray[Any, Any], dtype: dtypes.dtype) -> Storage:
+        """Return the storage of `memory`, a vector: one for all that lie in it."""
         # Empty arrays have no memory to share, and may have equal addresses.
-        key = (start, memory.nbytes) if memory.nbytes else (id(memory), 0)
-        dtype = dtypes.from_numpy_dtype(array.dtype)
+        key = (_address(memory), memory.nbytes) if memory.nbytes else (id(memory), 0)
         storage = self.storages.get(key)
         if storage is None:
             name = str(len(self.storages))
@@ -332,8 +327,7 @@ class _Pickler(pickle._Pickler):
                 "Cannot save multiple tensors or storages that view the same data as different "
                 "types"
             )
-        offset = (_address(array) - start) // array.itemsize if array.size else 0
-        return storage, offset, cast("tuple[int, ...]", strides)
+        return storage
 
     def save_name(self, name: _Global | dtypes.dtype) -> None:
         """Write a name without importing what it names."""
@@ -342,30 +336,21 @@ class _Pickler(pickle._Pickler):
         self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())  # type: ignore[attr-defined]
         return self.memoize(name)  # type: ignore[attr-defined]
 
+    def save_function(self, function: Any) -> None:
+        """Write a function's name; an op has its public one, not that of the place it is made at."""
+        name = getattr(function, "__name__", "")
+        home = sys.modules.get(function.__module__)
+        package = sys.modules["tinytorch"]
+        if getattr(home, name, None) is not function and getattr(package, name, None) is function:
+            return self.save(_Global("tinytorch", name))  # type: ignore[attr-defined]
+        return self.save_global(function)  # type: ignore[attr-defined]
+
     dispatch: ClassVar[Any] = {
         **pickle._Pickler.dispatch,
+        FunctionType: save_function,
         _Global: save_name,
         dtypes.dtype: save_name,
     }
-
-
-def _advice(obj: Any) -> str:
-    named = (
-        obj if hasattr(obj, "__qualname__") else type(obj)
-    )  # a class or function is its own name
-    what = "" if named is obj else "an instance of "
-    message = (
-        f"save: cannot save {what}{named.__module__}.{named.__qualname__}: a checkpoint here holds "
-        "data only. "
-    )
-    if hasattr(obj, "state_dict"):
-        return message + "Save its state_dict() instead, and load_state_dict() into a new one."
-    if isinstance(obj, Tensor):
-        return message + "Save its values as a plain tensor, such as t.detach()."
-    return message + (
-        "Save the numbers, strings, tensors, lists and dicts that it is made from, or name it in "
-        "tinytorch.serialization.add_safe_globals([...])."
-    )
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
@@ -622,23 +607,28 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Return the object that PyTorch's `torch.save` or `save` has written; runs no code from it.
+    """Return the object that PyTorch's `torch.save` or `save` has written.
+
+    No code from the file runs, unless `weights_only` is False: then the file may call any function
+    with any arguments, so do that only with files that you trust.
 
     Args:
         f: a path, or a file opened for reading bytes that can seek, such as `io.BytesIO`.
         map_location: "cpu" or `device("cpu")` for files that were saved on another device; also a
             dict from location to location, or a function of (storage, location).
-        pickle_module: None; nothing else is supported.
-        weights_only: True, which is what None means: data only. False also allows NumPy's numbers
-            and arrays; what else PyTorch would then unpickle is refused here all the same.
+        pickle_module: whose `Unpickler` reads, with `weights_only=False`; None means `pickle`.
+        weights_only: True, which is what None means if there is no `pickle_module`: data only.
+            False unpickles whatever the file holds, such as a whole module. PyTorch's classes are
+            found under the same names here, all others are imported as `pickle` does it.
         mmap: map the file into memory instead of reading it: bytes are read when they are used
             (and not checked), and writes to the tensors do not reach the file. `f` must be a path.
-        **pickle_load_args: accepted, and of no effect, as with `weights_only=True` in PyTorch.
+        **pickle_load_args: for the `Unpickler`, such as `encoding`; of no effect for data only.
 
     Raises:
         pickle.UnpicklingError: the file names a function or class that is not data, or is no
             checkpoint.
-        NotImplementedError: the file needs `weights_only=False`, or has the format before 1.6.
+        AttributeError, ModuleNotFoundError: with `weights_only=False`, there is no such class.
+        NotImplementedError: the file has the format before 1.6.
         RuntimeError: the file is damaged, or was saved on a device that is not there.
 
     Example:
@@ -649,15 +639,25 @@ def load(
         >>> torch.load(io.BytesIO(buffer.getvalue()), map_location="cpu")
         [tensor([0., 0.]), 'text']
     """
-    weights_only = weights_only is None or bool(weights_only)
+    weights_only = pickle_module is None if weights_only is None else bool(weights_only)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+
+    def unpickle(program: bytes, storages: _StorageReader) -> Any:
+        if weights_only:
+            return _Reader(storages.load).read(program)
+        module = pickle if pickle_module is None else pickle_module
+        unpickler = type("_Unpickler", (_Trusting, module.Unpickler), {})
+        reader = unpickler(io.BytesIO(program), **{"encoding": "utf-8", **pickle_load_args})
+        reader.storages = storages
+        return reader.load()
+
     if isinstance(f, (str, os.PathLike)):
         path = os.fspath(f)
         if path.endswith(".safetensors"):
             return _load_safetensors(path)
         with open(path, "rb") as file:
-            return _load(file, map_location, weights_only, bool(mmap))
+            return _load(file, map_location, unpickle, bool(mmap))
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
@@ -667,10 +667,15 @@ def load(
             )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    return _load(f, map_location, weights_only, False)
+    return _load(f, map_location, unpickle, False)
 
 
-def _load(file: IO[bytes], map_location: Any, weights_only: bool, mapped: bool) -> Any:
+def _load(
+    file: IO[bytes],
+    map_location: Any,
+    unpickle: Callable[[bytes, _StorageReader], Any],
+    mapped: bool,
+) -> Any:
     start = file.tell()
     head = file.read(len(_LEGACY_MAGIC))
     file.seek(start)
@@ -693,7 +698,7 @@ def _load(file: IO[bytes], map_location: Any, weights_only: bool, mapped: bool) 
             "they hold programs, which tinytorch cannot run."
         )
     storages = _StorageReader(archive, map_location, mapped)
-    return _Reader(storages.load, weights_only).read(archive.read("data.pkl"))
+    return unpickle(archive.read("data.pkl"), storages)
 
 
 #: What a file in the format before zip archives begins with: the pickle of a long number.
@@ -814,8 +819,8 @@ def _refuse_location(location: str) -> NoReturn:
 class _StorageType:
     """What a name like torch.FloatStorage stands for."""
 
-    def __init__(self, dtype: dtypes.dtype) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: dtypes.dtype, untyped: bool = False) -> None:
+        self.dtype, self.untyped = dtype, untyped
 
 
 def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tensor:
@@ -975,11 +980,10 @@ class _Reader:
     here REDUCE, NEWOBJ and BUILD work on the builders in the list alone.
     """
 
-    def __init__(self, load_storage: Callable[[Any], Storage], weights_only: bool) -> None:
+    def __init__(self, load_storage: Callable[[Any], Storage]) -> None:
         self.load_storage = load_storage
         self.outside: Exception | None = None
-        self.weights_only = weights_only
-        self.trusted = dict(_safe) if weights_only else {**_numpy_globals(), **_safe}
+        self.trusted = dict(_safe)
         self.builders = [*_BUILDERS.values(), *self.trusted.values()]
 
     def read(self, program: bytes) -> Any:
@@ -1090,8 +1094,9 @@ class _Reader:
                 f"Unsupported global: GLOBAL {full} was not an allowed global by default. "
                 f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked."
             )
-        if full in self.trusted:
-            return self.trusted[full]
+        for known in (full, f"tiny{full}" if full.startswith("torch.") else full):
+            if known in self.trusted:
+                return self.trusted[known]
         full = full.removeprefix("builtins.")
         self.refuse(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
@@ -1165,15 +1170,109 @@ class _Reader:
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise the error for a file that holds more than data."""
-        if not self.weights_only:
-            raise NotImplementedError(
-                "load: with weights_only=False PyTorch would unpickle whatever the file holds, and "
-                "so run code from it; tinytorch reads data only. Save a state_dict() instead of "
-                f"the object, or allow what you trust by name. {reason}"
-            )
         raise pickle.UnpicklingError(
-            f"The file holds something that is not data. WeightsUnpickler error: {reason}"
+            "This file can still be loaded, if you trust its source: (1) with `weights_only=False` "
+            "(the default of `torch.load` is True since PyTorch 2.6), which can result in "
+            "arbitrary code execution; or (2) as the following message says.\n"
+            f"WeightsUnpickler error: {reason}"
         )
+
+
+# Unpickling with weights_only=False ---------------------------------------------------------------
+
+
+class _Trusting:
+    """What Python's Unpickler needs besides, to read a checkpoint of any objects."""
+
+    storages: _StorageReader
+
+    def persistent_load(self, identity: Any) -> Any:
+        """Return the storage that the pickle names, as the user would see it."""
+        storage = self.storages.load(identity)
+        if storage.seen is None:
+            untyped = UntypedStorage()
+            untyped._array = storage.array.view(np.uint8)
+            storage.seen = TypedStorage(wrap_storage=untyped, dtype=storage.dtype)
+        return storage.seen.untyped() if identity[1].untyped else storage.seen
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what a name means: PyTorch's are looked for here, others are imported."""
+        full = f"{module}.{name}"
+        if full in _TRUSTED:
+            return _TRUSTED[full]
+        if module in _COMPILED:
+            module, prefix = _COMPILED[module]
+            name = name.removeprefix(prefix)
+        elif module == "torch" or module.startswith("torch."):
+            module = _home_of(f"tiny{module}", name)
+        return super().find_class(module, name)  # type: ignore[misc]
+
+
+def _home_of(module: str, name: str) -> str:
+    """Return the module that has `name`: the given one, or else the nearest above it that has."""
+    place = module
+    while place:
+        try:
+            found: Any = importlib.import_module(place)
+            for part in name.split("."):
+                found = getattr(found, part)
+            return place
+        except (ModuleNotFoundError, AttributeError):
+            place = place.rpartition(".")[0]
+    return module
+
+
+class _PickledGenerator(Generator):
+    """A generator of PyTorch, until its state is there."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.set_state(state[-1])  # (seed, offset, state): the state holds the seed
+        self.__class__ = Generator  # type: ignore[assignment]
+
+
+def _in_storage(rebuild: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `rebuild` for a storage as `_Trusting` gives it."""
+
+    def rebuild_in(storage: Any, *args: Any) -> Any:
+        return rebuild(Storage(storage._array, storage.dtype, ""), *args)
+
+    return rebuild_in
+
+
+def _rebuild_any_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
+    made = function(*arguments)
+    if type(made) is not cls:
+        made = made.as_subclass(cls)
+    _Reader.set_state(made, state)
+    return made
+
+
+def _get_layout(name: str) -> Any:
+    return getattr(sys.modules["tinytorch"], name.rpartition(".")[2])
+
+
+#: Where functions of PyTorch's compiled modules are here, and what their names begin with there.
+_COMPILED = {
+    "torch._C._nn": ("tinytorch.nn.functional", ""),
+    "torch._C._linalg": ("tinytorch.linalg", "linalg_"),
+    "torch._C._special": ("tinytorch.special", "special_"),
+}
+#: The names that mean something else here than what is at their place; `sys.modules["tinytorch"]`
+#: has the functions that PyTorch keeps in a class.
+_TRUSTED: dict[str, Any] = {
+    "torch._utils._rebuild_tensor": _in_storage(_rebuild_tensor),
+    "torch._utils._rebuild_tensor_v2": _in_storage(_rebuild_tensor_v2),
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_any_type,
+    "torch.serialization._get_layout": _get_layout,
+    "torch._C.TensorBase": Tensor,
+    "torch._C._VariableFunctionsClass": sys.modules["tinytorch"],
+    "torch._C._VariableFunctions": sys.modules["tinytorch"],
+    "torch._C.Generator": _PickledGenerator,
+    "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
+    **{name: value for name, value in _VALUES.items() if isinstance(value, _StorageType)},
+}
 
 
 def _checked_key(key: Any) -> Any:

@@ -65,7 +65,7 @@ class _WrappedHook:
         return {"hook": self.hook, "module": None if self.module is None else self.module()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["hook"], state["module"])  # type: ignore[misc]
+        self.__init__(state["hook"], state.get("module"))  # type: ignore[misc]
 
 
 # Hooks of all modules -----------------------------------------------------------------------------

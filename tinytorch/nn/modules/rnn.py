@@ -290,6 +290,7 @@ class RNNBase(Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("proj_size", 0)  # which older pickles lack
+        self.__dict__.pop("_flat_weights", None)  # a property here, which PyTorch's pickles hold
 
 
 class RNN(RNNBase):
