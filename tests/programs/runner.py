@@ -89,6 +89,8 @@ def run(script: Path, library: str) -> Outcome:
     # NumPy gives these: of floating point here, and of what PyTorch does with it there.
     ignored = (RuntimeWarning, DeprecationWarning)
     warned = [w.category.__name__ for w in caught if w.category not in ignored]
+    if "torch.compile(" in script.read_text():
+        warned = []  # PyTorch's compiler warns of what has run before in the process
     return Outcome(printed.getvalue().splitlines(), values, warned)
 
 
