@@ -226,7 +226,7 @@ def test_can_cast_of_all_dtypes() -> None:
 def test_threads_are_those_of_the_blas() -> None:
     from tinytorch import switches
 
-    blas = switches._openblas()
+    blas = switches.openblas_threads()
     if blas is None:
         pytest.skip("NumPy brings no OpenBLAS here")
     before = tinytorch.get_num_threads()
@@ -240,10 +240,10 @@ def test_threads_are_those_of_the_blas() -> None:
 
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinytorch import switches
+    from tinytorch.kernels import parallel
 
-    monkeypatch.setattr(switches, "_openblas", lambda: None)
-    monkeypatch.setattr(switches, "_threads", [None, None])
-    assert tinytorch.get_num_threads() >= 1
+    monkeypatch.setattr(switches, "openblas_threads", lambda: None)
+    monkeypatch.setattr(parallel, "_threads", 1)
     tinytorch.set_num_threads(3)
     assert tinytorch.get_num_threads() == 3
 
@@ -251,7 +251,7 @@ def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
 def test_interop_threads_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinytorch import switches
 
-    monkeypatch.setattr(switches, "_threads", [None, None])
+    monkeypatch.setattr(switches, "_between_operations", None)
     tinytorch.set_num_interop_threads(2)
     assert tinytorch.get_num_interop_threads() == 2
     with pytest.raises(RuntimeError, match="cannot set number of interop threads"):
@@ -264,17 +264,6 @@ def test_a_device_that_there_is_not_is_refused_at_once() -> None:
     with pytest.raises(AssertionError, match="not compiled with CUDA"), tinytorch.device("cuda"):
         pass
     assert tinytorch.get_default_device() == tinytorch.device("cpu")
-
-
-def test_autocast_on_the_cpu_is_refused() -> None:
-    for dtype in (tinytorch.bfloat16, tinytorch.float16):
-        with (
-            pytest.raises(NotImplementedError, match="autocast"),
-            tinytorch.autocast("cpu", dtype=dtype),
-        ):
-            pass
-    with pytest.raises(NotImplementedError, match="autocast"):
-        tinytorch.set_autocast_enabled("cpu", True)
 
 
 # GradScaler ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from tinytorch._version import __version__
-from tinytorch.switches import get_num_interop_threads, get_num_threads
+from tinytorch.switches import get_num_interop_threads, get_num_threads, openblas_threads
 
 __all__ = ["parallel_info", "show"]
 
@@ -35,7 +35,11 @@ def show() -> str:
 
 def parallel_info() -> str:
     """Return how many threads operations run in."""
-    return (
-        f"get_num_threads() : {get_num_threads()}\nget_num_interop_threads() : "
-        f"{get_num_interop_threads()}\n"
-    )
+    numbers = {
+        "get_num_threads()": get_num_threads(),
+        "get_num_interop_threads()": get_num_interop_threads(),
+    }
+    blas = openblas_threads()
+    if blas is not None:
+        numbers["openblas_get_num_threads()"] = blas[1]()
+    return "".join(f"{name} : {number}\n" for name, number in numbers.items())

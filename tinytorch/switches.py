@@ -35,7 +35,7 @@ __all__ = [
 
 
 @functools.cache
-def _openblas() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
+def openblas_threads() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
     """Return the functions of NumPy's own OpenBLAS that set and get its threads; None where it has none.
 
     The wheels of NumPy hold it in a folder of their own; opening a library that is loaded already only looks it up.
@@ -58,21 +58,15 @@ def _openblas() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
     return None
 
 
-_threads: list[int | None] = [None, None]  # what was set: of an operation, between operations
-
-
 def get_num_threads() -> int:
-    """Return how many threads a matrix product may run in.
+    """Return among how many threads an operation is shared: `OMP_NUM_THREADS`, or the processors this process may use.
 
     Example:
         >>> import tinytorch as torch
         >>> torch.get_num_threads() > 0
         True
     """
-    blas = _openblas()
-    if blas is not None:
-        return blas[1]()
-    return _threads[0] or os.cpu_count() or 1
+    return parallel.get_threads()
 
 
 def set_num_threads(num: int, /) -> None:
@@ -91,16 +85,18 @@ def set_num_threads(num: int, /) -> None:
         1
         >>> torch.set_num_threads(before)
     """
-    _threads[0] = _checked("set_num_threads", num)
-    parallel.set_threads(num)
-    blas = _openblas()
+    parallel.set_threads(_checked("set_num_threads", num))
+    blas = openblas_threads()
     if blas is not None:
         blas[0](num)
 
 
+_between_operations: int | None = None  # threads, if they were set
+
+
 def get_num_interop_threads() -> int:
     """Return how many threads run operations side by side: what was set, by default the number of processors."""
-    return _threads[1] or os.cpu_count() or 1
+    return _between_operations or os.cpu_count() or 1
 
 
 def set_num_interop_threads(num: int, /) -> None:
@@ -110,12 +106,13 @@ def set_num_interop_threads(num: int, /) -> None:
         RuntimeError: `num` is no positive int, or the number was set before.
     """
     _checked("set_num_interop_threads", num)
-    if _threads[1] is not None:
+    global _between_operations
+    if _between_operations is not None:
         raise RuntimeError(
             "Error: cannot set number of interop threads after parallel work has started or "
             "set_num_interop_threads called"
         )
-    _threads[1] = num
+    _between_operations = num
 
 
 def _checked(name: str, num: Any) -> int:
@@ -159,12 +156,24 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return whether `use_deterministic_algorithms` was switched on."""
+    """Return whether `use_deterministic_algorithms` was switched on.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.are_deterministic_algorithms_enabled()
+        False
+    """
     return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return whether `use_deterministic_algorithms` was told only to warn."""
+    """Return whether `use_deterministic_algorithms` was told only to warn.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _deterministic[1]
 
 
@@ -174,6 +183,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     Raises:
         TypeError: it is neither a text nor an int.
         RuntimeError: it names no mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_deterministic_debug_mode("default")
+        >>> torch.get_deterministic_debug_mode()
+        0
     """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -210,7 +225,13 @@ _precision = ["highest"]
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` was told, "highest" by default."""
+    """Return what `set_float32_matmul_precision` was told, "highest" by default.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_float32_matmul_precision()
+        'highest'
+    """
     return _precision[0]
 
 
@@ -249,6 +270,11 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
     Raises:
         RuntimeError: `mode` is no bool.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_flush_denormal(False)
+        False
     """
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
@@ -265,6 +291,12 @@ def set_warn_always(b: bool, /) -> None:
 
     Raises:
         RuntimeError: `b` is no bool.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.set_warn_always(False)
+        >>> torch.is_warn_always_enabled()
+        False
     """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
@@ -272,7 +304,13 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` was told, False by default."""
+    """Return what `set_warn_always` was told, False by default.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_warn_always_enabled()
+        False
+    """
     return _warn_always[0]
 
 
@@ -330,5 +368,11 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """Return True, as PyTorch: nothing here is compiled."""
+    """Return True, as PyTorch: nothing here is compiled.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.compiled_with_cxx11_abi()
+        True
+    """
     return True

@@ -1,17 +1,10 @@
-"""`torch.amp`: `autocast` and `GradScaler` (floor 4).
-
-There is no GPU here, so `autocast("cuda")` warns and switches itself off, as it does in PyTorch without one. On the CPU
-PyTorch would run matrix products in bfloat16 or float16; that is not done here, and to ask for it raises an error.
-`GradScaler` scales and unscales gradients on the CPU as on any device.
-"""
+"""`GradScaler` (floor 4)."""
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,274 +12,9 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.mode import no_grad
-from tinytorch.device import device as Device
 from tinytorch.ops.create import scalar_tensor
 
-__all__ = [
-    "GradScaler", "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
-    "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
-    "is_autocast_available", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
-    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
-    "set_autocast_enabled", "set_autocast_gpu_dtype",
-]  # fmt: skip
-
-_AVAILABLE = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "xla", "ipu", "privateuseone")
-_LOW = ("cpu", "hpu", "maia", "xla")  # … whose low precision is bfloat16; float16 elsewhere
-
-
-class _State(threading.local):
-    """What a thread was told about autocasting; none of it is ever on."""
-
-    def __init__(self) -> None:
-        self.dtypes: dict[str, dtypes.dtype] = {}
-        self.cached = True
-        self.nesting = 0
-
-
-_state = _State()
-
-
-def _refuse() -> NotImplementedError:
-    return NotImplementedError(
-        "autocast to low precision on the CPU is not implemented: pass enabled=False, or convert the model and its "
-        "input with .to(torch.bfloat16)"
-    )
-
-
-def is_autocast_available(device_type: str) -> bool:
-    """Return whether PyTorch has autocasting for a kind of device.
-
-    Raises:
-        RuntimeError: there is no such kind.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.amp.is_autocast_available("cpu")
-        True
-    """
-    return Device(device_type).type in _AVAILABLE
-
-
-class autocast:
-    """Run what is inside in low precision where that is safe: a context manager and decorator that is off here.
-
-    Args:
-        device_type: "cpu", "cuda", …
-        dtype: the low precision; by default bfloat16 on the CPU and float16 on CUDA.
-        enabled: False has no effect anywhere, as in PyTorch.
-        cache_enabled: whether converted weights are kept.
-
-    Raises:
-        ValueError: `device_type` is no text.
-        NotImplementedError: it is entered on the CPU with `enabled=True`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> with torch.autocast("cpu", enabled=False):
-        ...     (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
-        torch.float32
-    """
-
-    def __init__(
-        self,
-        device_type: str,
-        dtype: dtypes.dtype | None = None,
-        enabled: bool = True,
-        cache_enabled: bool | None = None,
-    ) -> None:
-        if not isinstance(device_type, str):
-            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        if not is_autocast_available(device_type):
-            raise RuntimeError(
-                f"User specified an unsupported autocast device_type '{device_type}'"
-            )
-        self.device = device_type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self._cache_enabled = (
-            is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        )
-        self._enabled = bool(enabled)
-        if not enabled or (device_type == "cpu" and self.fast_dtype.itemsize == 2):
-            return
-        self._enabled = False
-        if device_type == "cuda":
-            warnings.warn(
-                "CUDA is not available or torch_xla is imported. Disabling autocast.",
-                UserWarning,
-                stacklevel=_outside(self),
-            )
-        elif device_type == "cpu":
-            warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
-                "supports dtypes of torch.bfloat16, torch.float16 currently.",
-                UserWarning,
-                stacklevel=_outside(self),
-            )
-
-    def __enter__(self) -> autocast:
-        if self._enabled:
-            raise _refuse()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        return None
-
-    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `func` run inside of this."""
-
-        @functools.wraps(func)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return func(*args, **kwargs)
-
-        return inside
-
-
-def _outside(made: Any) -> int:
-    """Return the stack level of who makes an `autocast`: those for one device have an `__init__` of their own."""
-    return 2 if type(made) is autocast else 3
-
-
-def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
-    """Return False: autocasting is never on here.
-
-    Raises:
-        RuntimeError: there is no such kind of device.
-    """
-    Device(device_type)
-    return False
-
-
-def get_autocast_dtype(device_type: str, /) -> dtypes.dtype:
-    """Return the dtype that `autocast` would use on a kind of device.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
-        (torch.bfloat16, torch.float16)
-    """
-    kind = Device(device_type).type
-    return _state.dtypes.get(kind, dtypes.bfloat16 if kind in _LOW else dtypes.float16)
-
-
-def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
-    """Set the dtype that `autocast` would use on a kind of device."""
-    _state.dtypes[Device(device_type).type] = dtypes.as_dtype(dtype)
-
-
-def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> None:
-    """Switch autocasting off on a kind of device (or CUDA, if the bool comes first).
-
-    Raises:
-        NotImplementedError: it is to be switched on.
-    """
-    if isinstance(device_type, bool):
-        device_type, enabled = "cuda", device_type
-    Device(device_type)
-    if enabled:
-        raise _refuse()
-
-
-def is_autocast_cache_enabled() -> bool:
-    """Return whether `autocast` would keep converted weights."""
-    return _state.cached
-
-
-def set_autocast_cache_enabled(enabled: bool, /) -> None:
-    """Set whether `autocast` would keep converted weights."""
-    _state.cached = bool(enabled)
-
-
-def clear_autocast_cache() -> None:
-    """Forget converted weights: there are none."""
-
-
-def autocast_increment_nesting() -> int:
-    """Count one more `autocast` around."""
-    _state.nesting += 1
-    return _state.nesting
-
-
-def autocast_decrement_nesting() -> int:
-    """Count one `autocast` less around."""
-    _state.nesting -= 1
-    return _state.nesting
-
-
-def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
-    """Return PyTorch's older function for one kind of device."""
-    functions: dict[str, Any] = {
-        "is_autocast_enabled": is_autocast_enabled,
-        "get_autocast_dtype": get_autocast_dtype,
-        "set_autocast_enabled": set_autocast_enabled,
-        "set_autocast_dtype": set_autocast_dtype,
-    }
-    argument = {"enabled": "enabled", "dtype": "dtype"}[new.rsplit("_", 1)[1]]
-    setter = new.startswith("set")
-    shown = f", {argument}" if setter else ""
-
-    def function(*args: Any) -> Any:
-        warnings.warn(
-            f"torch.{name}({shown[2:]}) is deprecated. Please use torch.{new}('{device_type}'{shown}) instead.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return functions[new](device_type, *args)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Call `{new}` for {device_type}: deprecated, as in PyTorch."
-    return function
-
-
-is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", "is_autocast_enabled", "cpu")
-set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", "set_autocast_enabled", "cpu")
-get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", "get_autocast_dtype", "cpu")
-set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", "set_autocast_dtype", "cpu")
-get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", "get_autocast_dtype", "cuda")
-set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", "set_autocast_dtype", "cuda")
-
-
-def custom_fwd(
-    fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None
-) -> Any:
-    """Decorate `forward` of a `Function` for use under autocasting: it runs as it is, since that is never on.
-
-    Raises:
-        ValueError: `device_type` is no text.
-    """
-    if not isinstance(device_type, str):
-        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if fwd is None:
-        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
-
-    @functools.wraps(fwd)
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        args[0]._dtype = get_autocast_dtype(device_type)
-        args[0]._fwd_used_autocast = False
-        return fwd(*args, **kwargs)
-
-    return forward
-
-
-def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a `Function` for use under autocasting: it runs as it is.
-
-    Raises:
-        ValueError: `device_type` is no text.
-    """
-    if not isinstance(device_type, str):
-        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if bwd is None:
-        return functools.partial(custom_bwd, device_type=device_type)
-
-    @functools.wraps(bwd)
-    def backward(*args: Any, **kwargs: Any) -> Any:
-        return bwd(*args, **kwargs)
-
-    return backward
-
-
-# Scaled gradients ---------------------------------------------------------------------------------
+__all__ = ["GradScaler"]
 
 _READY, _UNSCALED, _STEPPED = range(3)  # how far an optimizer has come since the last update
 
@@ -361,6 +89,12 @@ class GradScaler:
 
         Raises:
             ValueError: `outputs` is neither.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+            >>> scaler.scale(torch.tensor(2.0))
+            tensor(8.)
         """
         if not self._enabled:
             return outputs
@@ -394,6 +128,16 @@ class GradScaler:
         Raises:
             RuntimeError: they were unscaled since the last `update`, or `step` was called.
             ValueError: there is a gradient of float16.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> weight = torch.nn.Parameter(torch.ones(1))
+            >>> optimizer = torch.optim.SGD([weight], lr=0.5)
+            >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+            >>> scaler.scale(weight.sum()).backward()
+            >>> scaler.unscale_(optimizer)
+            >>> weight.grad
+            tensor([1.])
         """
         if not self._enabled:
             return
@@ -454,6 +198,17 @@ class GradScaler:
 
         Raises:
             AssertionError: no gradient was unscaled since the last update; `new_scale` is no single number.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> weight = torch.nn.Parameter(torch.ones(1))
+            >>> optimizer = torch.optim.SGD([weight], lr=0.5)
+            >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+            >>> scaler.scale(weight.sum() * torch.inf).backward()
+            >>> scaler.step(optimizer)
+            >>> scaler.update()
+            >>> weight.data, scaler.get_scale()
+            (tensor([1.]), 2.0)
         """
         if not self._enabled:
             return
@@ -485,7 +240,13 @@ class GradScaler:
         self._found.clear()
 
     def get_scale(self) -> float:
-        """Return the scale, 1.0 where disabled."""
+        """Return the scale, 1.0 where disabled.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.amp.GradScaler("cpu", init_scale=4.0).get_scale()
+            4.0
+        """
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale._array.item())
@@ -521,11 +282,23 @@ class GradScaler:
         return self._init_growth_tracker if self._scale is None else self._growth_tracker
 
     def is_enabled(self) -> bool:
-        """Return whether gradients are scaled."""
+        """Return whether gradients are scaled.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.amp.GradScaler("cpu").is_enabled(), torch.amp.GradScaler(enabled=False).is_enabled()
+            (True, False)
+        """
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and how it moves as a dict, empty where disabled."""
+        """Return the scale and how it moves as a dict, empty where disabled.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> sorted(torch.amp.GradScaler("cpu").state_dict())
+            ['_growth_tracker', 'backoff_factor', 'growth_factor', 'growth_interval', 'scale']
+        """
         if not self._enabled:
             return {}
         return {

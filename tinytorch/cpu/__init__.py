@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Stream", "StreamContext", "current_device", "current_stream", "device_count", "is_available",
+from tinytorch.cpu import amp
+
+__all__ = ["Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "is_available",
            "is_initialized", "set_device", "stream", "synchronize"]  # fmt: skip
 
 
