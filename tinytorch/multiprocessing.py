@@ -6,9 +6,18 @@ Tensors in memory that `share_memory_` moved are shared with forked processes; w
 from __future__ import annotations
 
 import importlib
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"]
+__all__ = [
+    "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "get_all_sharing_strategies",
+    "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
+]  # fmt: skip
 
 _STRATEGY = "file_descriptor"
 
@@ -37,3 +46,178 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return getattr(importlib.import_module("multiprocessing"), name)
+
+
+# Several processes that do the same ---------------------------------------------------------------
+
+
+class ProcessException(Exception):
+    """A process of `spawn` failed; see the classes below."""
+
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
+        super().__init__(msg)
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.msg, self.error_index, self.error_pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """The function raised; the message has its traceback."""
+
+
+class ProcessExitedException(ProcessException):
+    """The process ended by a signal, or with an exit code other than 0."""
+
+    def __init__(
+        self,
+        msg: str,
+        error_index: int,
+        error_pid: int,
+        exit_code: int,
+        signal_name: str | None = None,
+    ) -> None:
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> Any:
+        own = (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
+        return type(self), own
+
+
+def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], sender: Any) -> None:
+    """Be a process: call the function, or send the traceback of what it raised."""
+    try:
+        fn(index, *args)
+    except KeyboardInterrupt:
+        pass  # the main process ends too
+    except Exception:
+        sender.send_bytes(pickle.dumps(traceback.format_exc()))
+        sys.exit(1)
+
+
+class ProcessContext:
+    """The processes that `spawn(…, join=False)` started."""
+
+    def __init__(self, processes: list[Any], receivers: list[Any]) -> None:
+        self.processes = processes
+        self._receivers = receivers
+        self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
+
+    def pids(self) -> list[int]:
+        """Return the processes' numbers."""
+        return [process.pid for process in self.processes]
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0.0, end - time.monotonic()))
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Wait until a process ends; return whether all have.
+
+        Args:
+            timeout: how many seconds to wait, for ever if None.
+            grace_period: if one failed, how long the others have until they are ended.
+
+        Raises:
+            ProcessRaisedException: the function raised.
+            ProcessExitedException: the process ended in another way.
+        """
+        if not self.sentinels:
+            return True
+        connection = importlib.import_module("multiprocessing.connection")
+        failed = None
+        for sentinel in connection.wait(list(self.sentinels), timeout):
+            index = self.sentinels.pop(sentinel)
+            self.processes[index].join()
+            if self.processes[index].exitcode != 0:
+                failed = index
+                break
+        if failed is None:
+            return not self.sentinels
+
+        if grace_period is not None:
+            self._wait(grace_period)
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        self._wait(30 if grace_period is None else grace_period)
+        for process in self.processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
+        raise self._error(failed)
+
+    def _error(self, failed: int) -> ProcessException:
+        process, code = self.processes[failed], self.processes[failed].exitcode
+        try:
+            trace = pickle.loads(self._receivers[failed].recv_bytes())
+        except EOFError:
+            pass  # it sent nothing
+        else:
+            words = f"\n\n-- Process {failed} terminated with the following error:\n{trace}"
+            return ProcessRaisedException(words, failed, process.pid)
+        if code >= 0:
+            words = f"process {failed} terminated with exit code {code}"
+            return ProcessExitedException(words, failed, process.pid, code)
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"<Unknown signal {-code}>"
+        words = f"process {failed} terminated with signal {name}"
+        return ProcessExitedException(words, failed, process.pid, code, name)
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Call `fn(i, *args)` in processes 0 … `nprocs - 1`; see `spawn`."""
+    context = importlib.import_module("multiprocessing").get_context(start_method)
+    processes, receivers = [], []
+    for i in range(nprocs):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_run, args=(fn, i, args, sender), daemon=daemon)
+        process.start()
+        sender.close()  # the process has it: when it ends, the receiver notices
+        processes.append(process)
+        receivers.append(receiver)
+    started = ProcessContext(processes, receivers)
+    if not join:
+        return started
+    while not started.join():
+        pass
+    return None
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Call `fn(i, *args)` in new processes 0 … `nprocs - 1`, and wait for them.
+
+    Args:
+        fn: a function at the top of a module; it and `args` are pickled.
+        args: what it is called with, after the number of the process.
+        nprocs: how many processes.
+        join: wait until all have ended; if one fails, the others are ended too.
+        daemon: end the processes with this one.
+        start_method: "spawn", or another one of `multiprocessing`.
+
+    Returns:
+        None, or a `ProcessContext` if not `join`.
+
+    Raises:
+        ProcessRaisedException: the function raised.
+        ProcessExitedException: a process ended in another way.
+    """
+    return start_processes(fn, args, nprocs, join, daemon, start_method)

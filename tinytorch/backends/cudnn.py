@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
-    "allow_tf32", "benchmark", "benchmark_limit", "deterministic", "enabled", "flags", "is_acceptable", "is_available",
-    "version",
+    "allow_tf32", "benchmark", "benchmark_limit", "conv", "deterministic", "enabled", "flags", "fp32_precision",
+    "is_acceptable", "is_available", "rnn", "set_flags", "version",
 ]  # fmt: skip
 
 enabled = True
@@ -16,6 +17,8 @@ benchmark = False
 benchmark_limit: int | None = None
 deterministic = False
 allow_tf32 = True
+fp32_precision = "none"
+conv, rnn = SimpleNamespace(fp32_precision="tf32"), SimpleNamespace(fp32_precision="tf32")
 
 
 def is_available() -> bool:
@@ -33,6 +36,28 @@ def version() -> int | None:
     return None
 
 
+def set_flags(
+    _enabled: bool | None = None,
+    _benchmark: bool | None = None,
+    _benchmark_limit: int | None = None,
+    _deterministic: bool | None = None,
+    _allow_tf32: bool | None = None,
+    _fp32_precision: str = "none",
+) -> tuple[Any, ...]:
+    """Set those switches that are not None, and return what all were before."""
+    here = globals()
+    before = enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
+    new = {
+        "enabled": _enabled,
+        "benchmark": _benchmark,
+        "deterministic": _deterministic,
+        "allow_tf32": _allow_tf32,
+        "fp32_precision": _fp32_precision,
+    }  # (the limit is kept by cuDNN itself, which is not there)
+    here.update({name: value for name, value in new.items() if value is not None})
+    return before
+
+
 @contextlib.contextmanager
 def flags(
     enabled: bool = False,
@@ -43,11 +68,10 @@ def flags(
     fp32_precision: str = "none",
 ) -> Iterator[None]:
     """Set the switches in a `with` block."""
-    names = ("enabled", "benchmark", "deterministic", "allow_tf32")
-    here = globals()
-    before = {name: here[name] for name in names}
-    here.update(zip(names, (enabled, benchmark, deterministic, allow_tf32), strict=True))
+    before = set_flags(
+        enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
+    )
     try:
         yield
     finally:
-        here.update(before)
+        set_flags(*before)

@@ -2,12 +2,71 @@
 
 from __future__ import annotations
 
-__all__ = ["deterministic", "enabled", "is_available"]
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = [
+    "VERBOSE_OFF", "VERBOSE_ON", "VERBOSE_ON_CREATION", "allow_tf32", "conv", "deterministic", "enabled", "flags",
+    "fp32_precision", "is_acl_available", "is_available", "matmul", "rnn", "set_flags", "verbose",
+]  # fmt: skip
+
+VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = range(3)
 
 enabled = True
 deterministic = False
+allow_tf32: bool | None = None
+fp32_precision = "none"
+conv, matmul, rnn = (SimpleNamespace(fp32_precision="none") for _ in range(3))
 
 
 def is_available() -> bool:
     """Return False: NumPy does the work."""
     return False
+
+
+def is_acl_available() -> bool:
+    """Return False: NumPy does the work."""
+    return False
+
+
+def set_flags(
+    _enabled: bool | None = None,
+    _deterministic: bool | None = None,
+    _allow_tf32: bool | None = None,
+    _fp32_precision: str = "none",
+) -> tuple[Any, ...]:
+    """Set those switches that are not None, and return what all were before."""
+    here = globals()
+    before = enabled, deterministic, allow_tf32, fp32_precision
+    new = {"enabled": _enabled, "deterministic": _deterministic, "allow_tf32": _allow_tf32}
+    here.update({name: value for name, value in new.items() if value is not None})
+    here["fp32_precision"] = _fp32_precision
+    return before
+
+
+@contextlib.contextmanager
+def flags(
+    enabled: bool = False,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+    fp32_precision: str = "none",
+) -> Iterator[None]:
+    """Set the switches in a `with` block."""
+    before = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
+    try:
+        yield
+    finally:
+        names = ("enabled", "deterministic", "allow_tf32", "fp32_precision")
+        globals().update(zip(names, before, strict=True))
+
+
+class verbose(contextlib.AbstractContextManager[Any]):
+    """Do what is inside a `with` block; oneDNN, which is not used, says nothing."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def __exit__(self, *exc: object) -> None:
+        return None

@@ -1,75 +1,495 @@
-"""Containers of containers, taken apart into their leaves and put together again (floor 4).
+"""Containers of containers, taken apart into their leaves and put together again: `torch.utils._pytree` (floor 4).
 
-Lists, tuples, named tuples and dictionaries are containers; all else, None too, is a leaf.
+Lists, tuples, named tuples, dictionaries, deques and what `register_pytree_node` made known are containers; all else,
+None too, is a leaf.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from tinytorch._tensor import Size
 from tinytorch.return_types import _Result
 
-#: None for a leaf; else (the type, the keys or what else it is made of, the parts' structures).
-Structure = tuple[type, Any, tuple[Any, ...]] | None
+IsLeaf = Callable[[Any], bool] | None
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+# Keys ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """The place of an item in a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """Return the item."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """The key of an item in a dictionary."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """Return the item."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """The name of an item in a named tuple."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """Return the item."""
+        return getattr(obj, self.name)
+
+
+def keystr(kp: tuple[Any, ...]) -> str:
+    """Return a path as text, such as `['a'][0].x`."""
+    return "".join(map(str, kp))
+
+
+# Kinds of containers ------------------------------------------------------------------------------
+
+
+class _Kind(NamedTuple):
+    """How containers of one type are taken apart and put together."""
+
+    flatten: Callable[[Any], tuple[list[Any], Any]]  # to the items, and what else is to be known
+    unflatten: Callable[[list[Any], Any], Any]
+    keys: Callable[[Any, Any], list[Any]] | None  # from the container and what flatten told
+
+
+def _places(container: Any, context: Any) -> list[Any]:
+    return [SequenceKey(i) for i in range(len(container))]
+
+
+_kinds: dict[Any, _Kind] = {
+    list: _Kind(lambda x: (x, None), lambda items, _: items, _places),
+    tuple: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
+    Size: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
+    dict: _Kind(
+        lambda x: (list(x.values()), list(x)),
+        lambda items, keys: dict(zip(keys, items, strict=True)),
+        lambda _, keys: [MappingKey(key) for key in keys],
+    ),
+    OrderedDict: _Kind(
+        lambda x: (list(x.values()), list(x)),
+        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
+        lambda _, keys: [MappingKey(key) for key in keys],
+    ),
+    defaultdict: _Kind(
+        lambda x: (list(x.values()), [x.default_factory, list(x)]),
+        lambda items, made_of: defaultdict(made_of[0], zip(made_of[1], items, strict=True)),
+        lambda _, made_of: [MappingKey(key) for key in made_of[1]],
+    ),
+    deque: _Kind(
+        lambda x: (list(x), x.maxlen), lambda items, most: deque(items, maxlen=most), _places
+    ),
+    namedtuple: _Kind(
+        lambda x: (list(x), type(x)),
+        lambda items, kind: kind(*items),
+        lambda _, kind: [GetAttrKey(name) for name in kind._fields],
+    ),
+}
+
+#: Whose keys count, not their order, when trees are walked side by side.
+_MAPPINGS = (dict, OrderedDict, defaultdict)
+
+
+def register_pytree_node(
+    cls: type[Any],
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
+) -> None:
+    """Make a class known as a container, also to `torch.func`.
+
+    Args:
+        cls: the class; its subclasses are leaves.
+        flatten_fn: from an instance to its items, and what else is needed.
+        unflatten_fn: from the items, and what else was told, to an instance.
+        serialized_type_name, to_dumpable_context, from_dumpable_context: have no effect.
+        flatten_with_keys_fn: as `flatten_fn`, with pairs of key and item.
+
+    Raises:
+        ValueError: the class is known.
+
+    Example:
+        >>> from tinytorch.utils import _pytree as pytree
+        >>> class Pair:
+        ...     def __init__(self, a, b):
+        ...         self.a, self.b = a, b
+        >>> pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda items, _: Pair(*items))
+        >>> pytree.tree_leaves([Pair(1, 2), 3])
+        [1, 2, 3]
+    """
+    if cls in _kinds:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    keys = None
+    if flatten_with_keys_fn is not None:
+        with_keys = flatten_with_keys_fn  # (so that it is known not to be None)
+
+        def keys(container: Any, context: Any) -> list[Any]:
+            return [key for key, _ in with_keys(container)[0]]
+
+    _kinds[cls] = _Kind(flatten_fn, unflatten_fn, keys)
+
+
+def _kind_of(tree: Any) -> Any:
+    """Return the type that says how a tree is taken apart, or None for a leaf."""
+    kind = type(tree)
+    if kind in _kinds:
+        return kind
+    if issubclass(kind, tuple):
+        if issubclass(kind, _Result):
+            _kinds[kind] = _Kind(lambda x: (list(x), None), lambda items, _: kind(items), _places)
+            return kind
+        if hasattr(kind, "_fields"):
+            return namedtuple
+    return None
+
+
+# Structures ---------------------------------------------------------------------------------------
+
+
+class TreeSpec:
+    """The structure of a tree.
+
+    Args:
+        type: the type of the container, `collections.namedtuple` for named tuples, None for a leaf.
+        context: what else is needed to put it together: keys, for instance.
+        children_specs: the structures of its items.
+    """
+
+    __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
+
+    def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
+        self.type, self.context, self._children = type, context, children_specs
+        self.num_children = len(children_specs)
+        self.num_nodes = 1 + sum(child.num_nodes for child in children_specs)
+        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in children_specs)
+
+    def is_leaf(self) -> bool:
+        """Return whether this is the structure of a leaf."""
+        return self.type is None
+
+    def children(self) -> list[TreeSpec]:
+        """Return the structures of the items."""
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        """Return the structure of an item."""
+        return self._children[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TreeSpec)
+            and self.type is other.type
+            and self.context == other.context
+            and self._children == other._children
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.num_leaves, self.num_nodes, tuple(map(hash, self._children))))
+
+    def __repr__(self, indent: int = 2) -> str:
+        if self.type is None:
+            return "*"
+        items = (",\n" + " " * indent).join(child.__repr__(indent + 2) for child in self._children)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{items}])"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Return the tree of this structure with other leaves.
+
+        Raises:
+            ValueError: there are more or fewer than it has.
+        """
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+                f"holds {self.num_leaves} items ({self})."
+            )
+        return _build(iter(leaves), self)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the parts of `tree` that are where this structure has leaves.
+
+        Raises:
+            ValueError: `tree` has another structure above them.
+        """
+        if self.type is None:
+            return [tree]
+        kind = _kind_of(tree)
+        if self.type in _MAPPINGS and kind in _MAPPINGS:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+            if missing or extra:
+                words = f"missing key(s): {missing}; " if missing else ""
+                words += f"extra key(s): {extra}; " if extra else ""
+                raise ValueError(f"Node keys mismatch; {words.rstrip('; ')}.")
+            items = [tree[key] for key in keys]
+        else:
+            if kind is not self.type:
+                found = type(tree) if kind is None else kind
+                raise ValueError(f"Node type mismatch; expected {self.type}, but got {found}.")
+            items, context = _kinds[kind].flatten(tree)
+            if len(items) != self.num_children:
+                raise ValueError(
+                    f"Node arity mismatch; expected {self.num_children}, but got {len(items)}."
+                )
+            if kind is not deque and context != self.context:
+                raise ValueError(
+                    f"Node context mismatch for custom node type {self.type!r}."
+                    if kind is not namedtuple
+                    else f"Node type mismatch; expected {self.context}, but got {context}."
+                )
+        parts: list[Any] = []
+        for child, item in zip(self._children, items, strict=True):
+            parts += child.flatten_up_to(item)
+        return parts
+
+
+Structure = TreeSpec
+LEAF = TreeSpec(None, None, [])
+
+
+# Functions ----------------------------------------------------------------------------------------
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of `tree`, in order, and its structure.
+
+    Args:
+        tree: any value.
+        is_leaf: takes a container too for a leaf where this returns True.
 
     Example:
         >>> from tinytorch.func.pytree import flatten
-        >>> flatten([1, {"a": 2}])[0]
-        [1, 2]
+        >>> flatten([1, {"a": 2}])
+        ([1, 2], TreeSpec(list, None, [*,
+          TreeSpec(dict, ['a'], [*])]))
     """
-    kind = type(tree)
-    made_of: Any = None
-    if kind in (dict, OrderedDict):
-        made_of, items = tuple(tree), tree.values()
-    elif kind is defaultdict:
-        made_of, items = (tree.default_factory, tuple(tree)), tree.values()
-    elif kind in (list, tuple) or hasattr(kind, "_fields") or issubclass(kind, _Result):
-        items = tree
-    else:
-        return [tree], None
-    leaves, parts = [], []
-    for item in items:
-        more, part = flatten(item)
-        leaves += more
-        parts.append(part)
-    return leaves, (kind, made_of, tuple(parts))
+    leaves: list[Any] = []
+    return leaves, _take_apart(tree, is_leaf, leaves)
 
 
-def unflatten(leaves: Iterable[Any], structure: Structure) -> Any:
+def _take_apart(tree: Any, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
+    kind = _kind_of(tree)
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
+        leaves.append(tree)
+        return LEAF
+    items, context = _kinds[kind].flatten(tree)
+    return TreeSpec(kind, context, [_take_apart(item, is_leaf, leaves) for item in items])
+
+
+def unflatten(leaves: Iterable[Any], structure: TreeSpec) -> Any:
     """Return the tree of a structure with other leaves.
+
+    Raises:
+        TypeError: `structure` is none.
+        ValueError: there are more or fewer leaves than it has.
 
     Example:
         >>> from tinytorch.func.pytree import flatten, unflatten
         >>> unflatten("xy", flatten([1, {"a": 2}])[1])
         ['x', {'a': 'y'}]
     """
-    return _build(iter(leaves), structure)
+    if not isinstance(structure, TreeSpec):
+        raise TypeError(
+            f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(structure)}."
+        )
+    return structure.unflatten(leaves)
 
 
-def _build(leaves: Iterator[Any], structure: Structure) -> Any:
-    if structure is None:
+def _build(leaves: Iterator[Any], structure: TreeSpec) -> Any:
+    if structure.type is None:
         return next(leaves)
-    kind, made_of, parts = structure
-    items = [_build(leaves, part) for part in parts]
-    if kind is defaultdict:
-        factory, keys = made_of
-        return defaultdict(factory, zip(keys, items, strict=True))
-    if made_of is not None:
-        return kind(zip(made_of, items, strict=True))
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    items = [_build(leaves, child) for child in structure._children]
+    return _kinds[structure.type].unflatten(items, structure.context)
 
 
-def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return `tree` with `function` of each leaf in its place."""
-    leaves, structure = flatten(tree)
-    return unflatten(map(function, leaves), structure)
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """Return `tree` with `func` of each leaf, and of what `rests` have in its place, in its place.
+
+    Example:
+        >>> from tinytorch.utils._pytree import tree_map
+        >>> tree_map(lambda x, y: x + y, [1, {"a": 2}], [10, {"a": 20}])
+        [11, {'a': 22}]
+    """
+    leaves, structure = flatten(tree, is_leaf)
+    return structure.unflatten(
+        map(func, leaves, *[structure.flatten_up_to(rest) for rest in rests])
+    )
+
+
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """Call `func` as `tree_map` does, and return `tree` itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def map_only(
+    type_or_types_or_pred: Any, /
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Return a decorator for functions that are to change only values of a type, or those that a function accepts.
+
+    Raises:
+        TypeError: it is neither a type, a tuple of types nor a function.
+    """
+    kinds = type_or_types_or_pred
+    if isinstance(kinds, (type, tuple)) or not callable(kinds):
+        if not isinstance(kinds, (type, tuple)) and not hasattr(kinds, "__args__"):
+            raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+        def chosen(value: Any) -> bool:
+            return isinstance(value, kinds)
+    else:
+        chosen = kinds
+
+    def decorate(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda value: func(value) if chosen(value) else value
+
+    return decorate
+
+
+def tree_map_only(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """Return `tree` with `func` of each leaf of a type (or that a function accepts) in its place.
+
+    Example:
+        >>> from tinytorch.utils._pytree import tree_map_only
+        >>> tree_map_only(int, lambda x: x + 1, [1, "a", (2.5, 3)])
+        [2, 'a', (2.5, 4)]
+    """
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """Call `func` as `tree_map_only` does, and return `tree` itself."""
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
+    """Give the leaves of a tree."""
+    return iter(flatten(tree, is_leaf)[0])
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """Return the leaves of a tree."""
+    return flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
+    """Return the structure of a tree."""
+    return flatten(tree, is_leaf)[1]
+
+
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Return whether a value is a leaf."""
+    return _kind_of(tree) is None or (is_leaf is not None and is_leaf(tree))
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Return whether `pred` holds for all leaves."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Return whether `pred` holds for a leaf."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(
+    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Return whether `pred` holds for all leaves of a type."""
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def tree_any_only(
+    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Return whether `pred` holds for a leaf of a type."""
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+# Paths --------------------------------------------------------------------------------------------
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return pairs of path and leaf.
+
+    Raises:
+        ValueError: a container is of a class that was registered without keys.
+
+    Example:
+        >>> from tinytorch.utils._pytree import keystr, tree_leaves_with_path
+        >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
+        [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    kind = _kind_of(tree)
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
+        return [((), tree)]
+    flat, _, keys_of = _kinds[kind]
+    if keys_of is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to "
+            "register_pytree_node."
+        )
+    items, context = flat(tree)
+    return [
+        ((key, *path), leaf)
+        for key, item in zip(keys_of(tree, context), items, strict=True)
+        for path, leaf in tree_leaves_with_path(item, is_leaf)
+    ]
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """Return pairs of path and leaf, and the structure."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`."""
+    pairs, structure = tree_flatten_with_path(tree, is_leaf)
+    paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
+    others = [structure.flatten_up_to(rest) for rest in rests]
+    return structure.unflatten(map(func, paths, leaves, *others))
+
+
+# Text ---------------------------------------------------------------------------------------------
 
 
 class _Star:
@@ -77,6 +497,6 @@ class _Star:
         return "*"
 
 
-def describe(structure: Structure) -> str:
+def describe(structure: TreeSpec) -> str:
     """Return a structure as text, with a star for each leaf: `(*, [*])`."""
-    return repr(unflatten(itertools.repeat(_Star()), structure))
+    return repr(_build(itertools.repeat(_Star()), structure))

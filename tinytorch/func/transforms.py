@@ -26,7 +26,7 @@ from tinytorch.autograd.functional import (
 )
 from tinytorch.autograd.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.autograd.mode import enable_grad, local
-from tinytorch.func.pytree import Structure, describe, flatten, tree_map, unflatten
+from tinytorch.func.pytree import LEAF, Structure, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.random import get_rng_state, set_rng_state
 from tinytorch.ops.shape import stack
@@ -615,7 +615,7 @@ def jacfwd(
     def jacobian(*args: Any) -> Any:
         positions = tuple(range(len(args))) if argnums is None else _chosen(args, argnums)
         xs, inputs = flatten(tuple([args[k] for k in positions]))
-        outputs: Structure = None
+        outputs = LEAF
         auxes: list[Any] = []
 
         def flat(level: Level | None, *duals: Tensor) -> list[Tensor]:

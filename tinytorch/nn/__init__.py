@@ -1,9 +1,12 @@
 """Layers, losses and models: `nn.Module` and what is built on it."""
 
 from tinytorch.nn import attention as attention
+from tinytorch.nn import common_types as common_types
 from tinytorch.nn import functional as functional
+from tinytorch.nn import grad as grad
 from tinytorch.nn import init as init
 from tinytorch.nn import modules as modules
+from tinytorch.nn import parallel as parallel
 from tinytorch.nn import parameter as parameter
 from tinytorch.nn import utils as utils
 from tinytorch.nn.modules import *  # noqa: F403
@@ -18,9 +21,12 @@ __all__ = sorted(
         "Buffer",
         "Parameter",
         "attention",
+        "common_types",
         "functional",
+        "grad",
         "init",
         "modules",
+        "parallel",
         "parameter",
         "utils",
     ]

@@ -1,5 +1,6 @@
-"""PyTorch's `torch.utils`: here `data`, `checkpoint` and `dlpack` (floor 4)."""
+"""PyTorch's `torch.utils`: `data`, `checkpoint`, `dlpack`, `hooks`; `benchmark` is imported by its name (floor 4)."""
 
-from tinytorch.utils import checkpoint, data, dlpack
+from tinytorch.utils import _pytree as _pytree
+from tinytorch.utils import checkpoint, data, dlpack, hooks
 
-__all__ = ["checkpoint", "data", "dlpack"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]

@@ -552,5 +552,7 @@ def _told(forward: _Log, recompute: _Log) -> str:
         "An error happened while unpacking tensors; dumping logs of latest computation because you passed `debug=True` "
         "to `torch.utils.checkpoint.checkpoint()`.\n\n"
         "Operations executed during the original forward:\n\n" + "\n".join(forward.lines) + "\n\n"
-        "Operations executed during recomputation:\n\n" + "\n".join(recompute.lines)
+        "Operations executed during recomputation:\n\n" + "\n".join(recompute.lines) + "\n\n"
+        "You are seeing this error because you passed `debug=True` to checkpoint and the tensors that were saved in "
+        "the original forward and during recomputation differ: compare the operations of both, listed above."
     )

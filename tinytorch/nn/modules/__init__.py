@@ -41,6 +41,7 @@ from tinytorch.nn.modules.batchnorm import (
     LazyBatchNorm3d,
     SyncBatchNorm,
 )
+from tinytorch.nn.modules.channelshuffle import ChannelShuffle
 from tinytorch.nn.modules.container import (
     ModuleDict,
     ModuleList,
@@ -132,6 +133,7 @@ from tinytorch.nn.modules.padding import (
     ZeroPad3d,
 )
 from tinytorch.nn.modules.parallel import DataParallel
+from tinytorch.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle
 from tinytorch.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -164,7 +166,6 @@ from tinytorch.nn.modules.rnn import (
     RNNCell,
     RNNCellBase,
 )
-from tinytorch.nn.modules.shuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from tinytorch.nn.modules.sparse import Embedding, EmbeddingBag
 from tinytorch.nn.modules.transformer import (
     Transformer,

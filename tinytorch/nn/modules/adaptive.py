@@ -157,11 +157,25 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return out
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all classes, `(N, n_classes)`."""
+        """Return the log-probabilities of all classes, `(N, n_classes)`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
+            >>> layer.log_prob(torch.ones(2, 16)).exp().sum(1).shape
+            torch.Size([2])
+        """
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class of each input, `(N,)`; clusters are looked into only where they may win."""
+        """Return the most probable class of each input, `(N,)`; clusters are looked into only where they may win.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
+            >>> layer.predict(torch.ones(2, 16)).shape
+            torch.Size([2])
+        """
         head_output = self.head(input)
         best = head_output.argmax(dim=1)
         rare = (best >= self.shortlist_size).nonzero().squeeze(1)

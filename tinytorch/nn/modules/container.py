@@ -119,12 +119,27 @@ class Sequential(Module):
         return other
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end and return self."""
+        """Add a module at the end and return self.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Sequential(torch.nn.ReLU()).append(torch.nn.Tanh())
+            Sequential(
+              (0): ReLU()
+              (1): Tanh()
+            )
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Add the modules at the end and return self."""
+        """Add the modules at the end and return self.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> len(torch.nn.Sequential(torch.nn.ReLU()).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
+            3
+        """
         for module in sequential:
             self.append(module)
         return self
@@ -135,6 +150,14 @@ class Sequential(Module):
         Raises:
             IndexError: `index` is out of range.
             AssertionError: `module` is none.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Sequential(torch.nn.ReLU()).insert(0, torch.nn.Tanh())
+            Sequential(
+              (0): Tanh()
+              (1): ReLU()
+            )
         """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -145,7 +168,13 @@ class Sequential(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Take the module at `key` out and return it."""
+        """Take the module at `key` out and return it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).pop(0)
+            ReLU()
+        """
         module = self[key]
         del self[key]
         return module
@@ -206,7 +235,13 @@ class ModuleList(Module):
         return self.extend(modules)
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end and return self."""
+        """Add a module at the end and return self.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).append(torch.nn.Tanh()))
+            2
+        """
         self.add_module(str(len(self)), module)
         return self
 
@@ -215,6 +250,11 @@ class ModuleList(Module):
 
         Raises:
             TypeError: `modules` is not iterable.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
+            3
         """
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -226,11 +266,25 @@ class ModuleList(Module):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before the one at `index`."""
+        """Put a module before the one at `index`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
+            >>> layers.insert(0, torch.nn.Tanh())
+            >>> layers[0]
+            Tanh()
+        """
         _insert(self._modules, index, module)
 
     def pop(self, key: int | slice) -> Any:
-        """Take the module at `key` out and return it."""
+        """Take the module at `key` out and return it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()]).pop(0)
+            ReLU()
+        """
         module = self[key]
         del self[key]
         return module
@@ -291,23 +345,55 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Take all modules out.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
+            >>> modules.clear()
+            >>> len(modules)
+            0
+        """
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take the module of this name out and return it."""
+        """Take the module of this name out and return it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.ModuleDict({"act": torch.nn.ReLU()}).pop("act")
+            ReLU()
+        """
         return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
-        """Return the names."""
+        """Return the names.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).keys())
+            ['act']
+        """
         return self._modules.keys()
 
     def items(self) -> ItemsView[str, Any]:
-        """Return the (name, module) pairs."""
+        """Return the (name, module) pairs.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).items())
+            [('act', ReLU())]
+        """
         return self._modules.items()
 
     def values(self) -> ValuesView[Any]:
-        """Return the modules."""
+        """Return the modules.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).values())
+            [ReLU()]
+        """
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
@@ -316,6 +402,13 @@ class ModuleDict(Module):
         Raises:
             TypeError: `modules` is not iterable, or one of its elements is not.
             ValueError: an element is no pair.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
+            >>> modules.update({"out": torch.nn.Tanh()})
+            >>> list(modules)
+            ['act', 'out']
         """
         for name, module in _pairs(self, modules, sort=False):
             self[name] = module
@@ -405,7 +498,13 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end and return self."""
+        """Add a value at the end and return self.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> len(torch.nn.ParameterList([torch.ones(1)]).append(torch.zeros(1)))
+            2
+        """
         self._size += 1
         self[-1] = value
         return self
@@ -415,6 +514,11 @@ class ParameterList(Module):
 
         Raises:
             TypeError: `values` is not iterable, or is a tensor.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> len(torch.nn.ParameterList([torch.ones(1)]).extend([torch.zeros(1), torch.zeros(2)]))
+            3
         """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(
@@ -486,51 +590,116 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Return another dictionary of the same parameters."""
+        """Return another dictionary of the same parameters.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).copy())
+            ['w']
+        """
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, which becomes `default` if there is none."""
+        """Return the value of `key`, which becomes `default` if there is none.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
+            >>> parameters.setdefault("b", torch.zeros(1))
+            Parameter containing:
+            tensor([0.], requires_grad=True)
+        """
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Take all parameters out."""
+        """Take all parameters out.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
+            >>> parameters.clear()
+            >>> len(parameters)
+            0
+        """
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take the parameter of this name out and return it."""
+        """Take the parameter of this name out and return it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).pop("w")
+            Parameter containing:
+            tensor([1.], requires_grad=True)
+        """
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last parameter out and return (name, parameter)."""
+        """Take the last parameter out and return (name, parameter).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).popitem()[0]
+            'w'
+        """
         key = next(reversed(self._keys), None)
         if key is None:
             raise KeyError("popitem(): dictionary is empty")
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, or `default` if there is none."""
+        """Return the value of `key`, or `default` if there is none.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.ParameterDict({"w": torch.ones(1)}).get("b", 0.0)
+            0.0
+        """
         return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a dictionary with `default` under every key."""
+        """Return a dictionary with `default` under every key.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ParameterDict().fromkeys(["a", "b"], torch.ones(1)))
+            ['a', 'b']
+        """
         return ParameterDict([(key, default) for key in keys])
 
     def keys(self) -> KeysView[str]:
-        """Return the names."""
+        """Return the names.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).keys())
+            ['w']
+        """
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Return an iterator over the (name, parameter) pairs."""
+        """Return an iterator over the (name, parameter) pairs.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> [(name, tuple(each.shape)) for name, each in torch.nn.ParameterDict({"w": torch.ones(2)}).items()]
+            [('w', (2,))]
+        """
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterator[Any]:
-        """Return an iterator over the parameters."""
+        """Return an iterator over the parameters.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> [each.shape for each in torch.nn.ParameterDict({"w": torch.ones(2)}).values()]
+            [torch.Size([2])]
+        """
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
@@ -539,6 +708,13 @@ class ParameterDict(Module):
         Raises:
             TypeError: `parameters` is not iterable, or one of its elements is not.
             ValueError: an element is no pair.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
+            >>> parameters.update({"b": torch.zeros(1)})
+            >>> list(parameters)
+            ['w', 'b']
         """
         for key, value in _pairs(self, parameters, sort=True):
             self[key] = value

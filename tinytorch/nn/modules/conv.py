@@ -96,7 +96,16 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters anew.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Conv1d(2, 1, 3)
+            >>> before = layer.weight.detach().clone()
+            >>> layer.reset_parameters()
+            >>> torch.equal(before, layer.weight)
+            False
+        """
         # With a = sqrt(5) the bound of the weight comes out as 1 / sqrt(fan_in), too.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -550,7 +559,14 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A `Conv1d` that takes `in_channels` from its first input."""
+    """A `Conv1d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConv1d(4, 3)
+        >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
+        (torch.Size([2, 4, 6]), 5)
+    """
 
     cls_to_become = Conv1d
 
@@ -569,24 +585,52 @@ class LazyConv2d(_LazyConv, Conv2d):
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A `Conv3d` that takes `in_channels` from its first input."""
+    """A `Conv3d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConv3d(4, 3)
+        >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
+        (torch.Size([2, 4, 2, 2, 2]), 5)
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A `ConvTranspose1d` that takes `in_channels` from its first input."""
+    """A `ConvTranspose1d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConvTranspose1d(4, 3)
+        >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
+        (torch.Size([2, 4, 10]), 5)
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A `ConvTranspose2d` that takes `in_channels` from its first input."""
+    """A `ConvTranspose2d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConvTranspose2d(4, 3)
+        >>> layer(torch.ones(2, 5, 8, 8)).shape, layer.in_channels
+        (torch.Size([2, 4, 10, 10]), 5)
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A `ConvTranspose3d` that takes `in_channels` from its first input."""
+    """A `ConvTranspose3d` that takes `in_channels` from its first input.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LazyConvTranspose3d(4, 3)
+        >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
+        (torch.Size([2, 4, 6, 6, 6]), 5)
+    """
 
     cls_to_become = ConvTranspose3d

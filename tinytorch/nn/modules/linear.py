@@ -81,7 +81,16 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters anew.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> before = layer.weight.detach().clone()
+            >>> layer.reset_parameters()
+            >>> torch.equal(before, layer.weight)
+            False
+        """
         # With a = sqrt(5) the bound sqrt(3) * gain / sqrt(fan_in) comes out as 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:

@@ -756,6 +756,11 @@ class NLLLoss2d(NLLLoss):
         ignore_index: see there.
         reduce: see there.
         reduction: see there.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)
+        True
     """
 
     def __init__(

@@ -313,6 +313,15 @@ class Module:
             KeyError: the name is empty, has a dot, or is another attribute's.
             TypeError: `name` is no string, or `tensor` no tensor.
             AttributeError: before `super().__init__()`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> layer.register_buffer("count", torch.tensor(0))
+            >>> layer.count
+            tensor(0)
+            >>> list(layer.state_dict())
+            ['weight', 'bias', 'count']
         """
         self._check_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -338,6 +347,14 @@ class Module:
             TypeError: `name` is no string, or `param` no `Parameter`.
             ValueError: `param` is the result of an operation: only leaves can be trained.
             AttributeError: before `super().__init__()`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> module = torch.nn.Module()
+            >>> module.register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
+            >>> module.register_parameter("shift", None)
+            >>> [name for name, _ in module.named_parameters()]
+            ['scale']
         """
         self._check_name("parameter", "_parameters", name)
         if param is not None:
@@ -362,6 +379,13 @@ class Module:
             KeyError: the name is empty, has a dot, or is another attribute's.
             TypeError: `name` is no string, or `module` no `Module`.
             AttributeError: before `super().__init__()`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> module = torch.nn.Module()
+            >>> module.add_module("act", torch.nn.ReLU())
+            >>> module.act
+            ReLU()
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
@@ -483,6 +507,12 @@ class Module:
 
         Raises:
             AttributeError: nothing is there, or no module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+            >>> model.get_submodule("0.0")
+            ReLU()
         """
         module = self
         for name in target.split(".") if target else ():
@@ -502,6 +532,13 @@ class Module:
         Raises:
             ValueError: the path is empty, or `module` is none.
             AttributeError: the path leads nowhere, or something else than a module is there.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+            >>> model.set_submodule("0.0", torch.nn.Tanh())
+            >>> model[0][0]
+            Tanh()
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -518,6 +555,12 @@ class Module:
 
         Raises:
             AttributeError: nothing is there, or no parameter.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+            >>> model.get_parameter("0.weight").shape
+            torch.Size([1, 2])
         """
         path, _, name = target.rpartition(".")
         param = self.get_submodule(path)._member(name)
@@ -530,6 +573,12 @@ class Module:
 
         Raises:
             AttributeError: nothing is there, or no buffer.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+            >>> model.get_buffer("0.running_var")
+            tensor([1., 1.])
         """
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
@@ -585,31 +634,61 @@ class Module:
             prefix: goes before every path.
             recurse: whether to take in the modules below this one.
             remove_duplicate: whether a shared parameter comes under its first path only.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+            >>> [(name, tuple(each.shape)) for name, each in model.named_parameters()]
+            [('0.weight', (1, 2)), ('0.bias', (1,))]
         """
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers, each once; `recurse=False`: this module's own only."""
+        """Yield the buffers, each once; `recurse=False`: this module's own only.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> [each.shape for each in torch.nn.BatchNorm1d(2).buffers()]
+            [torch.Size([2]), torch.Size([2]), torch.Size([])]
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer); the arguments are those of `named_parameters`."""
+        """Yield (path, buffer); the arguments are those of `named_parameters`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> [name for name, _ in torch.nn.BatchNorm1d(2).named_buffers()]
+            ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
     def children(self) -> Iterator[Module]:
-        """Yield the modules directly below this one, each once."""
+        """Yield the modules directly below this one, each once.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).children())
+            [ReLU(), Tanh()]
+        """
         for _, module in self.named_children():
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield (name, module) of the modules directly below this one, each once."""
+        """Yield (name, module) of the modules directly below this one, each once.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).named_children())
+            [('0', ReLU()), ('1', Tanh())]
+        """
         seen: set[Module] = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -617,7 +696,14 @@ class Module:
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all below it, each once unless `remove_duplicate` is False."""
+        """Yield this module and all below it, each once unless `remove_duplicate` is False.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+            >>> [type(each).__name__ for each in model.modules()]
+            ['Sequential', 'Sequential', 'ReLU']
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -630,6 +716,12 @@ class Module:
             memo: the modules that have been yielded already.
             prefix: this module's own path.
             remove_duplicate: whether a shared module comes under its first path only.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+            >>> [name for name, _ in model.named_modules()]
+            ['', '0', '0.0']
         """
         memo = set() if memo is None else memo
         if self in memo:
@@ -667,6 +759,12 @@ class Module:
 
         Raises:
             ValueError: `mode` is no bool.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
+            >>> model.train()[0].training
+            True
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -676,17 +774,40 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """Leave training mode here and below, and return the module."""
+        """Leave training mode here and below, and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
+            >>> model(torch.ones(3))
+            tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set whether the parameters are trained (False freezes them), and return the module."""
+        """Set whether the parameters are trained (False freezes them), and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1).requires_grad_(False)
+            >>> layer.weight.requires_grad
+            False
+        """
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters; `set_to_none=False` makes them zeros instead."""
+        """Forget the gradients of all parameters; `set_to_none=False` makes them zeros instead.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> layer(torch.ones(2)).backward()
+            >>> layer.zero_grad()
+            >>> layer.weight.grad is None
+            True
+        """
         for param in self.parameters():
             if param.grad is None:
                 continue
@@ -740,19 +861,43 @@ class Module:
         )
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, also those that are not floating point."""
+        """Convert all parameters and buffers, also those that are not floating point.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).type(torch.float64).weight.dtype
+            torch.float64
+        """
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
-        """Convert floating-point parameters and buffers to float32 and return the module."""
+        """Convert floating-point parameters and buffers to float32 and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).double().float().weight.dtype
+            torch.float32
+        """
         return self._to_floating(dtypes.float32)
 
     def double(self) -> Self:
-        """Convert floating-point parameters and buffers to float64 and return the module."""
+        """Convert floating-point parameters and buffers to float64 and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).double().weight.dtype
+            torch.float64
+        """
         return self._to_floating(dtypes.float64)
 
     def half(self) -> Self:
-        """Convert floating-point parameters and buffers to float16 and return the module."""
+        """Convert floating-point parameters and buffers to float16 and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).half().weight.dtype
+            torch.float16
+        """
         return self._to_floating(dtypes.float16)
 
     def bfloat16(self) -> Self:
@@ -763,7 +908,13 @@ class Module:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def cpu(self) -> Self:
-        """Move parameters and buffers to the CPU and return the module."""
+        """Move parameters and buffers to the CPU and return the module.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).cpu().weight.device
+            device(type='cpu')
+        """
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
@@ -775,7 +926,13 @@ class Module:
         return self.to("cuda" if device is None else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Give parameters and buffers new memory on `device`, without values, and return self."""
+        """Give parameters and buffers new memory on `device`, without values, and return self.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.Linear(2, 1).to_empty(device="cpu").weight.shape
+            torch.Size([1, 2])
+        """
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
@@ -789,7 +946,15 @@ class Module:
         )
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing, whatever the arguments: there is no compiler, the module runs as it is."""
+        """Do nothing, whatever the arguments: there is no compiler, the module runs as it is.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.ReLU()
+            >>> layer.compile()
+            >>> layer(torch.tensor([-1.0, 1.0]))
+            tensor([0., 1.])
+        """
 
     # The call -------------------------------------------------------------------------------------
 
@@ -990,6 +1155,14 @@ class Module:
 
         Returns:
             a handle; its `remove()` takes the hook away.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(1, 1)
+            >>> handle = layer.register_full_backward_pre_hook(lambda module, grads: (2 * grads[0],))
+            >>> layer(torch.ones(1, requires_grad=True)).backward()
+            >>> layer.bias.grad
+            tensor([2.])
         """
         return _register(self._backward_pre_hooks, hook, prepend)
 
@@ -1046,6 +1219,17 @@ class Module:
 
         Raises:
             RuntimeError: the subclass does not define it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Counted(torch.nn.Module):
+            ...     count = 3
+            ...     def get_extra_state(self):
+            ...         return self.count
+            ...     def set_extra_state(self, state):
+            ...         self.count = state
+            >>> dict(Counted().state_dict())
+            {'_extra_state': 3}
         """
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called: a "
@@ -1057,6 +1241,20 @@ class Module:
 
         Raises:
             RuntimeError: the subclass does not define it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Counted(torch.nn.Module):
+            ...     count = 3
+            ...     def get_extra_state(self):
+            ...         return self.count
+            ...     def set_extra_state(self, state):
+            ...         self.count = state
+            >>> counted = Counted()
+            >>> counted.load_state_dict({"_extra_state": 7})
+            <All keys matched successfully>
+            >>> counted.count
+            7
         """
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called: a "
@@ -1283,13 +1481,30 @@ class Module:
         return None
 
     def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Run `hook(module, prefix, keep_vars)` before `state_dict` collects the members."""
+        """Run `hook(module, prefix, keep_vars)` before `state_dict` collects the members.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: print("saving", module))
+            >>> _ = layer.state_dict()
+            saving ReLU()
+        """
         return _register(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata)` after `state_dict`.
 
         It may change the dictionary in place.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> def without_bias(module, state, prefix, metadata):
+            ...     del state[prefix + "bias"]
+            >>> handle = layer.register_state_dict_post_hook(without_bias)
+            >>> list(layer.state_dict())
+            ['weight']
         """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return _register(self._state_dict_hooks, hook)
@@ -1308,6 +1523,15 @@ class Module:
 
         It is called as `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)` and may change all of these in place.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> def renamed(module, state, *rest):
+            ...     state["weight"] = state.pop("w")
+            >>> handle = layer.register_load_state_dict_pre_hook(renamed)
+            >>> layer.load_state_dict({"w": torch.ones(1, 2), "bias": torch.zeros(1)})
+            <All keys matched successfully>
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
@@ -1319,7 +1543,17 @@ class Module:
         )
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Run `hook(module, incompatible_keys)` after loading; it may change the lists in place."""
+        """Run `hook(module, incompatible_keys)` after loading; it may change the lists in place.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1)
+            >>> def forgiving(module, keys):
+            ...     keys.missing_keys.clear()
+            >>> handle = layer.register_load_state_dict_post_hook(forgiving)
+            >>> layer.load_state_dict({})
+            <All keys matched successfully>
+        """
         return _register(self._load_state_dict_post_hooks, hook)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.nn import init
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -45,6 +46,11 @@ class RNNBase(Module):
     Raises:
         ValueError: a number is out of its range, or the mode is unknown.
         TypeError: a size or a switch is of the wrong type.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
+        True
     """
 
     mode: str
@@ -155,7 +161,12 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: it is for cuDNN, which wants all parameters in one piece of memory."""
+        """Do nothing: it is for cuDNN, which wants all parameters in one piece of memory.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.GRU(2, 3).flatten_parameters()
+        """
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
@@ -166,7 +177,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless dtype, number of dimensions and number of features fit."""
         dtype = self._flat_weights[0].dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and not autocast.active():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
                 f"input.to({dtype}), or convert model: model.to({input.dtype})"
@@ -205,7 +216,14 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Return the state with its sequences in another order."""
+        """Return the state with its sequences in another order.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> hx = torch.arange(2.0).view(1, 2, 1)
+            >>> torch.nn.GRU(2, 1).permute_hidden(hx, torch.tensor([1, 0])).flatten()
+            tensor([1., 0.])
+        """
         return hx if permutation is None else apply_permutation(hx, permutation)
 
     def _batched(self, hx: Any, batched: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.autograd.mode import is_grad_enabled
 from tinytorch.backends import mha
 from tinytorch.nn import functional as F
@@ -151,10 +152,31 @@ class TransformerEncoderLayer(Module):
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), mask, padding, is_causal=is_causal)
-            return x + self._ff_block(self.norm2(x))
-        x = self.norm1(x + self._sa_block(x, mask, padding, is_causal=is_causal))
-        out: Tensor = self.norm2(x + self._ff_block(x))
+            out: Tensor = x + self._ff_block(self.norm2(x))
+        else:
+            x = self.norm1(x + self._sa_block(x, mask, padding, is_causal=is_causal))
+            out = self.norm2(x + self._ff_block(x))
+        if autocast.on and self._fused(src):
+            (out,) = autocast.lowered(out)
         return out
+
+    def _fused(self, src: Tensor) -> bool:
+        """Return whether PyTorch would use its fused kernel: under autocasting that has a result of low precision."""
+        attention = self.self_attn
+        return (
+            mha.get_fastpath_enabled()
+            and not self.training
+            and src.ndim == 3
+            and attention.batch_first
+            and attention.in_proj_bias is not None
+            and attention.num_heads % 2 == 0
+            and bool(self.activation_relu_or_gelu)
+            and self.norm1.eps == self.norm2.eps
+            and not (
+                is_grad_enabled()
+                and (src.requires_grad or any(each.requires_grad for each in self.parameters()))
+            )
+        )
 
     def _sa_block(
         self,

@@ -1,5 +1,6 @@
 """PyTorch's `torch.nn.parallel`: `DataParallel`, which has one device here (floor 4)."""
 
 from tinytorch.nn.modules.parallel import DataParallel
+from tinytorch.nn.parallel.distributed import DistributedDataParallel
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel"]

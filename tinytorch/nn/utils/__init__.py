@@ -4,6 +4,7 @@ from tinytorch.nn.utils import parametrizations as parametrizations
 from tinytorch.nn.utils import parametrize as parametrize
 from tinytorch.nn.utils import prune as prune
 from tinytorch.nn.utils import rnn as rnn
+from tinytorch.nn.utils import stateless as stateless
 from tinytorch.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -24,7 +25,8 @@ from tinytorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "parametrizations",
-    "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "skip_init", "spectral_norm", "weight_norm",
+    "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "skip_init", "spectral_norm", "stateless",
+    "weight_norm",
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "get_total_norm", "parameters_to_vector", "rnn", "vector_to_parameters",
 ]  # fmt: skip

@@ -77,6 +77,14 @@ def clip_grads_with_norm_(
         max_norm: the norm that they have afterwards at most.
         total_norm: the norm that they have.
         foreach: accepted and without meaning.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> weight.grad = torch.tensor([3.0, 4.0])
+        >>> torch.nn.utils.clip_grads_with_norm_([weight], 1.0, torch.tensor(5.0))
+        >>> weight.grad
+        tensor([0.6000, 0.8000])
     """
     grads = _gradients(_listed(parameters))
     if not grads:

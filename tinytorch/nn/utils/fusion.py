@@ -24,6 +24,14 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
     Raises:
         AssertionError: one of them is in training mode, or there are no running statistics.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> conv, norm = torch.nn.Conv2d(1, 2, 3).eval(), torch.nn.BatchNorm2d(2).eval()
+        >>> fused = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
+        >>> x = torch.ones(1, 1, 4, 4)
+        >>> torch.allclose(fused(x), norm(conv(x)), atol=1e-6)
+        True
     """
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
@@ -119,5 +127,13 @@ def fuse_linear_bn_weights(
         bn_eps: what is added to it.
         bn_w: the normalisation's weight, None for 1.
         bn_b: its bias, None for 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> ones, zeros = torch.ones(1), torch.zeros(1)
+        >>> fuse = torch.nn.utils.fuse_linear_bn_weights
+        >>> weight, bias = fuse(torch.ones(1, 2), zeros, ones, 3 * ones, 1.0, 2 * ones, ones)
+        >>> weight.data, bias.data
+        (tensor([[1., 1.]]), tensor([0.]))
     """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

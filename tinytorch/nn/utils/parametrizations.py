@@ -13,9 +13,9 @@ from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
 from tinytorch.nn.utils.weight_norm import norm_except, scaled
 from tinytorch.ops.create import eye
-from tinytorch.ops.decompose import matrix_exp, solve
 from tinytorch.ops.linalg import mv, vdot
 from tinytorch.ops.matrices import geqrf, orgqr
+from tinytorch.ops.solve import matrix_exp, solve
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

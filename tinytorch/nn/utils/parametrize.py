@@ -67,6 +67,14 @@ class ParametrizationList(ModuleList):
 
     Attributes:
         original: the tensor they begin with; `original0`, `original1` … if the first takes several.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
+        >>> layer.parametrizations.weight
+        ParametrizationList(
+          (0): _WeightNorm()
+        )
     """
 
     original: Tensor
@@ -304,7 +312,15 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether a module, or a tensor of it, is parametrized."""
+    """Return whether a module, or a tensor of it, is parametrized.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
+        >>> parametrize = torch.nn.utils.parametrize
+        >>> parametrize.is_parametrized(layer), parametrize.is_parametrized(layer, "bias")
+        (True, False)
+    """
     found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
@@ -359,7 +375,14 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that a module had before it was parametrized."""
+    """Return the class that a module had before it was parametrized.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
+        >>> torch.nn.utils.parametrize.type_before_parametrizations(layer)
+        <class 'tinytorch.nn.modules.linear.Linear'>
+    """
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
@@ -372,6 +395,13 @@ def transfer_parametrizations_and_params(
         from_module: a parametrized module.
         to_module: is changed.
         tensor_name: which tensor's; by default those of all.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
+        >>> other = torch.nn.utils.parametrize.transfer_parametrizations_and_params(layer, torch.nn.Linear(2, 1))
+        >>> torch.equal(layer.weight, other.weight)
+        True
     """
     if not is_parametrized(from_module):
         return to_module

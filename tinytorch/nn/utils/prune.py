@@ -24,6 +24,18 @@ class BasePruningMethod:
 
     A subclass sets `PRUNING_TYPE`: "unstructured" (it sees the elements that are left), "structured" (the slices that
     are left) or "global" (all), and defines `compute_mask`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Negative(torch.nn.utils.prune.BasePruningMethod):
+        ...     PRUNING_TYPE = "unstructured"
+        ...     def compute_mask(self, t, default_mask):
+        ...         return default_mask * (t >= 0)
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> layer.weight.data = torch.tensor([[0.1, -2.0, 1.0]])
+        >>> _ = Negative.apply(layer, "weight")
+        >>> layer.weight_mask
+        tensor([[1., 0., 1.]])
     """
 
     PRUNING_TYPE: str
@@ -42,6 +54,11 @@ class BasePruningMethod:
 
         Raises:
             NotImplementedError: the subclass does not define it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.prune.L1Unstructured(1).compute_mask(torch.tensor([3.0, 1.0, 2.0]), torch.ones(3))
+            tensor([1., 0., 1.])
         """
         raise NotImplementedError
 
@@ -125,6 +142,11 @@ class BasePruningMethod:
 
         Raises:
             AssertionError: the scores have another shape.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.prune.L1Unstructured(1).prune(torch.tensor([3.0, 1.0, 2.0]))
+            tensor([3., 0., 2.])
         """
         if importance_scores is None:
             importance_scores = t
@@ -152,6 +174,16 @@ class PruningContainer(BasePruningMethod):
 
     Args:
         args: the methods.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> prune = torch.nn.utils.prune
+        >>> layer = torch.nn.Linear(4, 1)
+        >>> _ = prune.l1_unstructured(layer, "weight", amount=1)
+        >>> _ = prune.l1_unstructured(layer, "weight", amount=1)
+        >>> (hook,) = layer._forward_pre_hooks.values()
+        >>> type(hook).__name__, len(hook), layer.weight_mask.sum()
+        ('PruningContainer', 2, tensor(2.))
     """
 
     def __init__(self, *args: Any) -> None:
@@ -248,7 +280,15 @@ def _check_structured(t: Tensor, dim: int) -> None:
 
 
 class Identity(BasePruningMethod):
-    """Keeps what is kept so far."""
+    """Keeps what is kept so far.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> _ = torch.nn.utils.prune.Identity.apply(layer, "weight")
+        >>> layer.weight_mask
+        tensor([[1., 1., 1.]])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -268,6 +308,12 @@ class RandomUnstructured(_ByAmount):
 
     Args:
         amount: how many, or which part of those that are left.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> method = torch.nn.utils.prune.RandomUnstructured(amount=0.5)
+        >>> method.prune(torch.ones(6)).sum()
+        tensor(3.)
     """
 
     PRUNING_TYPE = "unstructured"
@@ -286,6 +332,12 @@ class L1Unstructured(_ByAmount):
 
     Args:
         amount: how many, or which part of those that are left.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> method = torch.nn.utils.prune.L1Unstructured(amount=1)
+        >>> method.prune(torch.tensor([0.1, -2.0, 1.0]))
+        tensor([ 0., -2.,  1.])
     """
 
     PRUNING_TYPE = "unstructured"
@@ -321,6 +373,12 @@ class RandomStructured(_Structured):
     Args:
         amount: how many, or which part of those that are left.
         dim: slices along this dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> method = torch.nn.utils.prune.RandomStructured(amount=1, dim=0)
+        >>> method.prune(torch.ones(2, 3)).sum()
+        tensor(3.)
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -341,6 +399,13 @@ class LnStructured(_Structured):
         amount: how many, or which part of those that are left.
         n: which norm, its p.
         dim: slices along this dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> method = torch.nn.utils.prune.LnStructured(amount=1, n=2, dim=0)
+        >>> method.prune(torch.tensor([[0.1, 0.2], [3.0, 4.0]]))
+        tensor([[0., 0.],
+                [3., 4.]])
     """
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
@@ -364,6 +429,12 @@ class CustomFromMask(BasePruningMethod):
 
     Args:
         mask: 1 for what is kept.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> method = torch.nn.utils.prune.CustomFromMask(torch.tensor([1, 0, 1]))
+        >>> method.prune(torch.ones(3))
+        tensor([1., 0., 1.])
     """
 
     PRUNING_TYPE = "global"
@@ -419,6 +490,14 @@ def l1_unstructured(
         name: of the parameter.
         amount: how many elements, or which part.
         importance_scores: what to choose by, instead of the parameter.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> layer.weight.data = torch.tensor([[0.1, -2.0, 1.0]])
+        >>> _ = torch.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+        >>> layer.weight.detach()
+        tensor([[ 0., -2.,  1.]])
     """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
@@ -432,6 +511,13 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
         name: of the parameter.
         amount: how many slices, or which part.
         dim: slices along this dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(4, 4)
+        >>> _ = torch.nn.utils.prune.random_structured(layer, "weight", amount=2, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(8.)
     """
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
@@ -449,6 +535,15 @@ def ln_structured(
         n: which norm, its p.
         dim: slices along this dimension.
         importance_scores: what to take norms of, instead of the parameter.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(2, 2)
+        >>> layer.weight.data = torch.tensor([[0.1, 0.2], [3.0, 4.0]])
+        >>> _ = torch.nn.utils.prune.ln_structured(layer, "weight", amount=1, n=2, dim=0)
+        >>> layer.weight.detach()
+        tensor([[0., 0.],
+                [3., 4.]])
     """
     LnStructured.apply(
         module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
@@ -463,6 +558,13 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
         module: is changed.
         name: of the parameter.
         mask: of its shape, 1 for what is kept.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> _ = torch.nn.utils.prune.custom_from_mask(layer, "weight", torch.tensor([[1, 0, 1]]))
+        >>> layer.weight_mask
+        tensor([[1., 0., 1.]])
     """
     CustomFromMask.apply(module, name, mask=mask)
     return module
@@ -529,6 +631,14 @@ def remove(module: Any, name: str) -> Any:
 
     Raises:
         ValueError: it is not pruned.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> _ = torch.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+        >>> _ = torch.nn.utils.prune.remove(layer, "weight")
+        >>> [name for name, _ in layer.named_parameters()], int((layer.weight == 0).sum())
+        (['bias', 'weight'], 1)
     """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:

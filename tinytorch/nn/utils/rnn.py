@@ -71,14 +71,27 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Return the sequences with their data converted as `Tensor.to` does; itself if that changes nothing."""
+        """Return the sequences with their data converted as `Tensor.to` does; itself if that changes nothing.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.ones(1)])
+            >>> packed.to(torch.float64).data.dtype
+            torch.float64
+        """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
         return type(self)(data, *self[1:])
 
     def cpu(self, *args: Any, **kwargs: Any) -> Self:
-        """Return the sequences on the CPU."""
+        """Return the sequences on the CPU.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).cpu().data.device
+            device(type='cpu')
+        """
         return self.to(*args, **{"device": "cpu", **kwargs} if not args else kwargs)
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
@@ -90,35 +103,83 @@ class PackedSequence(PackedSequence_):
         return type(self)(self.data.pin_memory(), *self[1:])
 
     def double(self) -> Self:
-        """Return the sequences as float64."""
+        """Return the sequences as float64.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).double().data.dtype
+            torch.float64
+        """
         return self.to(dtype=dtypes.float64)
 
     def float(self) -> Self:
-        """Return the sequences as float32."""
+        """Return the sequences as float32.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2])]).float().data
+            tensor([1., 2.])
+        """
         return self.to(dtype=dtypes.float32)
 
     def half(self) -> Self:
-        """Return the sequences as float16."""
+        """Return the sequences as float16.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).half().data.dtype
+            torch.float16
+        """
         return self.to(dtype=dtypes.float16)
 
     def long(self) -> Self:
-        """Return the sequences as int64."""
+        """Return the sequences as int64.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).long().data
+            tensor([1, 1])
+        """
         return self.to(dtype=dtypes.int64)
 
     def int(self) -> Self:
-        """Return the sequences as int32."""
+        """Return the sequences as int32.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).int().data.dtype
+            torch.int32
+        """
         return self.to(dtype=dtypes.int32)
 
     def short(self) -> Self:
-        """Return the sequences as int16."""
+        """Return the sequences as int16.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).short().data.dtype
+            torch.int16
+        """
         return self.to(dtype=dtypes.int16)
 
     def char(self) -> Self:
-        """Return the sequences as int8."""
+        """Return the sequences as int8.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).char().data.dtype
+            torch.int8
+        """
         return self.to(dtype=dtypes.int8)
 
     def byte(self) -> Self:
-        """Return the sequences as uint8."""
+        """Return the sequences as uint8.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).byte().data.dtype
+            torch.uint8
+        """
         return self.to(dtype=dtypes.uint8)
 
     @property
@@ -128,7 +189,13 @@ class PackedSequence(PackedSequence_):
         return found
 
     def is_pinned(self) -> bool:
-        """Return whether the data is in pinned memory."""
+        """Return whether the data is in pinned memory.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).is_pinned()
+            False
+        """
         return bool(self.data.is_pinned())
 
 

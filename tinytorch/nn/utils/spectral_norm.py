@@ -8,8 +8,8 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd.mode import no_grad
 from tinytorch.nn import functional as F
 from tinytorch.nn.parameter import Parameter
-from tinytorch.ops.decompose import pinv
 from tinytorch.ops.linalg import dot, mv
+from tinytorch.ops.solve import pinv
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 
@@ -162,6 +162,13 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
 
     Raises:
         ValueError: there is nothing to undo.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        >>> layer = torch.nn.utils.remove_spectral_norm(layer)
+        >>> sorted(name for name, _ in layer.named_parameters())
+        ['bias', 'weight']
     """
     key, hook = _hook_of(module, name)
     if hook is None:

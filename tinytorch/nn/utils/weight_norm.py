@@ -104,6 +104,16 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
 
     Raises:
         ValueError: there is nothing to undo.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))
+        >>> layer = torch.nn.utils.remove_weight_norm(layer)
+        >>> sorted(name for name, _ in layer.named_parameters())
+        ['bias', 'weight']
     """
     key, hook = _hook_of(module, name)
     if hook is None:

@@ -20,7 +20,9 @@ from tinytorch.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from tinytorch.utils.data import dataloader, dataset, sampler
+from tinytorch.utils.data import _utils as _utils
+from tinytorch.utils.data import dataloader, dataset, distributed, sampler
+from tinytorch.utils.data.distributed import DistributedSampler
 
 __all__ = [
     "BatchSampler",
@@ -28,6 +30,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -41,6 +44,7 @@ __all__ = [
     "dataset",
     "default_collate",
     "default_convert",
+    "distributed",
     "get_worker_info",
     "random_split",
     "sampler",

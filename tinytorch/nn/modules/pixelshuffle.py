@@ -1,4 +1,4 @@
-"""Layers that move channels: to pixels and back, and among groups."""
+"""Layers that move channels to pixels, and back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.nn import functional
 from tinytorch.nn.modules.module import Module
 
-__all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
@@ -51,25 +51,3 @@ class PixelUnshuffle(Module):
     def extra_repr(self) -> str:
         """Return the factor."""
         return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
-    """Takes the channels of `groups` groups in turn.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()
-        tensor([0., 2., 1., 3.])
-    """
-
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the channels in the new order; see `nn.functional.channel_shuffle`."""
-        return functional.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """Return the number of groups."""
-        return f"groups={self.groups}"

@@ -1,0 +1,125 @@
+"""`torch.utils.benchmark`: measurements show the numbers, and print as PyTorch's."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+from tinytorch.utils import benchmark
+
+TIMES = {
+    "one": [0.25],
+    "two": [1.0, 3.0],
+    "steady": [1.0, 1.01, 1.02, 1.03, 1.04],
+    "fluctuating": [1.0, 1.1, 1.15, 1.3],
+    "wild": [1.0, 5.0, 2.0, 9.0, 0.5, 0.1],
+}
+TASKS: dict[str, dict[str, Any]] = {
+    "plain": {"stmt": "x + 1", "setup": "pass"},
+    "labelled": {"stmt": "x", "setup": "x = 1", "label": "Sum", "sub_label": "4x8", "description": "of floats"},
+    "lines": {"stmt": "x\ny", "setup": "a\nb", "sub_label": "two", "num_threads": 3},
+}  # fmt: skip
+
+
+def shown(torch: Any, made: Any) -> str:
+    return re.sub(r"<.*>", "<>", repr(made))
+
+
+def of(torch: Any) -> Any:
+    return importlib.import_module(f"{torch.__name__}.utils.benchmark")
+
+
+@needs_oracle
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 3e-6])
+def test_measurements(times: str, task: str, scale: float) -> None:
+    def program(torch: Any) -> list[Any]:
+        b = of(torch)
+        made = b.Measurement(10, [time * scale for time in TIMES[times]], b.TaskSpec(**TASKS[task]))
+        numbers = [made.median, made.mean, made.iqr, made.significant_figures, made.has_warnings]
+        names = [
+            made.title,
+            made.as_row_name,
+            made.stmt,
+            made.num_threads,
+            made.task_spec.setup_str(),
+        ]
+        merged = b.Measurement.merge([made, made])
+        return [*numbers, *names, shown(torch, made), [shown(torch, each) for each in merged]]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"stmt": 3},
+        {"language": "fortran"},
+        {"global_setup": "int x;"},
+    ],
+    ids=str,
+)
+def test_refused(arguments: dict[str, Any]) -> None:
+    same_as_pytorch(lambda torch: of(torch).Timer(**arguments))
+
+
+@needs_oracle
+def test_numbers_as_text() -> None:
+    def program(torch: Any) -> list[Any]:
+        b = of(torch)
+        units = [b.select_unit(10.0**k * 2.5) for k in range(-10, 3)]
+        return [units, [b.unit_to_english(u) for u, _ in units]]
+
+    same_as_pytorch(program)
+    trimmed = [benchmark.trim_sigfig(x, 2) for x in (3.14159, -12345.0, 0.00123456)]
+    assert trimmed == [3.1, -12000.0, 0.0012]
+
+
+def ticking() -> Any:
+    """Return a clock that goes on by a second whenever it is asked."""
+    return itertools.count().__next__
+
+
+def test_the_statement_is_run_and_timed() -> None:
+    done: list[int] = []
+    timer = benchmark.Timer(
+        """
+        done.append(k)
+        """,
+        setup="k = 2",
+        timer=ticking(),
+        globals={"done": done},
+        label="Append",
+    )
+    made = timer.timeit(300)
+    assert done == [2] * 303 and made.raw_times == [1.0] and made.number_per_run == 300
+    assert made.times == [1 / 300] and made.title == "Append"
+    blocked = timer.blocked_autorange(min_run_time=0.5)
+    assert blocked.raw_times == [1.0] and blocked.number_per_run == 1
+    assert pickle.loads(pickle.dumps(blocked)) == blocked
+    seen: list[Any] = []
+    adaptive = timer.adaptive_autorange(
+        min_run_time=2.0, callback=lambda number, time: seen.append((number, time))
+    )
+    assert len(adaptive.raw_times) == 4 == len(seen)
+    assert adaptive.iqr == 0
+    with pytest.raises(NotImplementedError):
+        timer.repeat()
+
+
+def test_threads_are_put_back() -> None:
+    before = tinytorch.get_num_threads()
+    counts: list[int] = []
+    names = {"note": lambda: counts.append(tinytorch.get_num_threads())}
+    benchmark.Timer("note()", globals=names, num_threads=before + 1).timeit(2)
+    assert set(counts) == {before + 1} and tinytorch.get_num_threads() == before

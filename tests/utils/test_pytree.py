@@ -1,0 +1,101 @@
+"""`torch.utils._pytree`: the same leaves, structures, text and errors as PyTorch's."""
+
+from __future__ import annotations
+
+import importlib
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+from tinytorch.utils import _pytree
+
+Pair = namedtuple("Pair", "a b")
+
+
+class Box:
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first, self.second = first, second
+
+
+def names(torch: Any) -> dict[str, Any]:
+    """Return what an expression may name."""
+    return {
+        "p": importlib.import_module(f"{torch.__name__}.utils._pytree"),
+        "torch": torch,
+        "tree": [1, {"b": 2, "a": (3, None)}, Pair(4, OrderedDict(x=5)), deque([6], maxlen=3), defaultdict(list, q=7)],
+        **{each.__name__: each for each in (Pair, OrderedDict, defaultdict, deque)},
+    }  # fmt: skip
+
+
+SAME = """
+    p.tree_leaves(tree)
+    str(p.tree_structure(tree))
+    p.tree_unflatten("abcdefg", p.tree_structure(tree))[1]
+    type(p.tree_unflatten(range(7), p.tree_structure(tree))[3]), type(p.tree_unflatten(range(7), p.tree_structure(tree))[4])
+    str(p.tree_structure(3)), str(p.tree_structure(())), str(p.tree_structure({})), p.tree_flatten(None)[0]
+    p.tree_leaves([range(3), "ab", torch.ones(2)])[:2]
+    p.tree_leaves([torch.ones(3).max(0), torch.ones(2).shape])
+    p.tree_map(lambda x: x + 1, torch.ones(3).max(0)).indices
+    p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4]])
+    p.tree_map(lambda x, y: (x, y), {"b": 1, "a": 2}, {"a": 3, "b": 4})
+    p.tree_map(lambda x, y: (x, y), OrderedDict(a=1), dict(a=2))
+    p.tree_map(lambda x, y: (x, y), [1, 2], [[1], 2])
+    p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4, 5]])
+    p.tree_map(lambda x, y: (x, y), [1, [2]], [1, 2])
+    p.tree_map(lambda x, y: (x, y), [1], (1,))
+    p.tree_map(lambda x, y: (x, y), {"a": 1}, {"b": 1})
+    p.tree_map(lambda x, y: (x, y), {"a": 1}, [2])
+    p.tree_map(lambda x, y: (x, y), Pair(1, 2), (1, 2))
+    p.tree_map(lambda x: x * 2, defaultdict(list, a=1)).default_factory
+    p.tree_map_(lambda x: x + 1, [1, 2])
+    p.tree_unflatten([1], p.tree_structure([1, 2]))
+    p.tree_unflatten([1, 2, 3], p.tree_structure([1, 2]))
+    p.tree_unflatten([1], 3)
+    p.tree_map_only(int, lambda x: x + 1, [1, 2.0, "a", True])
+    p.tree_map_only((int, str), lambda x: x * 2, [1, 2.0, "a"])
+    p.tree_map_only(int | str, lambda x: x * 2, [1, 2.0, "a"])
+    p.tree_map_only(lambda x: x == 1, lambda x: 9, [1, 2])
+    p.tree_map_only(torch.Tensor, lambda x: x * 2, {"x": torch.ones(2), "n": 3})
+    p.tree_map_only(3, lambda x: x, [1])
+    p.map_only(int)(lambda x: x + 1)(5)
+    p.tree_all(lambda x: x > 0, [1, 2]), p.tree_any(lambda x: x > 1, [1, [0]])
+    p.tree_all_only(int, lambda x: x > 0, [1, -2.0]), p.tree_any_only(int, lambda x: x > 0, [-1, 2.0])
+    list(p.tree_iter([1, (2,)])), p.tree_is_leaf([1]), p.tree_is_leaf(1), p.tree_is_leaf(None)
+    p.tree_leaves([1, [2, 3]], is_leaf=lambda x: x == [2, 3])
+    str(p.tree_structure([1, [2, 3]], is_leaf=lambda x: x == [2, 3]))
+    p.tree_structure([1, {"a": 2}]) == p.tree_structure([3, {"a": 4}])
+    p.tree_structure({"a": 1, "b": 2}) == p.tree_structure({"b": 1, "a": 2})
+    hash(p.tree_structure([1])) == hash(p.tree_structure([2]))
+    [(p.keystr(k), x) for k, x in p.tree_leaves_with_path({"a": [1, Pair(2, 3)], 3: 5})]
+    p.tree_map_with_path(lambda k, x, y: (p.keystr(k), x, y), {"a": [1]}, {"a": [2]})
+    [k.get(Pair(1, 2)) for k in p.tree_flatten_with_path(Pair(1, 2))[0][1][0]]
+    (lambda s: (s.num_leaves, s.num_nodes, s.num_children, s.type, s.is_leaf(), str(s.child(1))))(p.tree_structure([1, {"a": 2}]))
+    p.tree_structure([1, {"a": 2}]).unflatten([5, 6]), p.tree_structure([1, {"a": 2}]).flatten_up_to([[1], {"a": (2, 3)}])
+"""  # noqa: E501
+
+
+@needs_oracle
+@pytest.mark.parametrize("line", [each.strip() for each in SAME.strip().splitlines()])
+def test_as_pytorch(line: str) -> None:
+    same_as_pytorch(lambda torch: eval(line, names(torch)))
+
+
+def test_a_class_of_ones_own() -> None:
+    _pytree.register_pytree_node(
+        Box, lambda box: ([box.first, box.second], None), lambda items, _: Box(*items)
+    )
+    assert _pytree.tree_leaves(Box(1, [2])) == [1, 2]
+    assert str(_pytree.tree_structure(Box(1, 2))) == "TreeSpec(Box, None, [*,\n  *])"
+    assert _pytree.tree_map(lambda x: x + 1, Box(1, [2])).second == [3]
+    with pytest.raises(ValueError, match="already registered"):
+        _pytree.register_pytree_node(Box, lambda box: ([], None), lambda items, _: Box(0, 0))
+    with pytest.raises(ValueError, match="flatten_with_keys_fn"):
+        _pytree.tree_leaves_with_path(Box(1, 2))
+    doubled = tinytorch.func.vmap(lambda box: Box(box.first * 2, box.second))(
+        Box(tinytorch.ones(3), tinytorch.zeros(3))
+    )
+    assert doubled.first.tolist() == [2.0, 2.0, 2.0]

@@ -1,0 +1,30 @@
+"""`torch.functional`: the functions that PyTorch defines there (floor 4)."""
+
+from tinytorch import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    lu,
+    meshgrid,
+    norm,
+    pca_lowrank,
+    split,
+    svd_lowrank,
+    tensordot,
+    unique,
+    unique_consecutive,
+    unravel_index,
+)
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "norm", "pca_lowrank", "split", "svd_lowrank", "tensordot",
+    "unique", "unique_consecutive", "unravel_index",
+]  # fmt: skip

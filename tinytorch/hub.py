@@ -1,0 +1,221 @@
+"""`torch.hub`: weights from the internet, and models that a directory's `hubconf.py` describes (floor 4)."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import uuid
+import zipfile
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlparse
+
+from tinytorch import serialization
+
+__all__ = [
+    "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
+]  # fmt: skip
+
+_directory: builtins.list[str] = []  # what `set_dir` was told
+_CHUNK = 1 << 17
+_HUBCONF = "hubconf.py"
+_HASH = re.compile(r"-([a-f0-9]*)\.")
+
+
+def get_dir() -> str:
+    """Return the directory where downloads are kept: that of `set_dir`, $TORCH_HOME/hub or ~/.cache/torch/hub."""
+    if _directory:
+        return _directory[0]
+    cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.join(os.path.expanduser(os.getenv("TORCH_HOME", cache)), "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Set the directory where downloads are kept."""
+    _directory[:] = [os.path.expanduser(d)]
+
+
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
+) -> None:
+    """Write what `url` gives to a file, which is there only once it is whole.
+
+    Args:
+        url: from where.
+        dst: the file's path.
+        hash_prefix: with what the SHA-256 sum begins, in hexadecimal digits.
+        progress: show a bar.
+
+    Raises:
+        OSError: the connection failed.
+        RuntimeError: the sum is another.
+    """
+    # Loaded by a program that downloads, not at import.
+    from urllib.request import Request, urlopen
+
+    from tqdm import tqdm
+
+    dst = os.path.expanduser(dst)
+    part = f"{dst}.{uuid.uuid4().hex}.partial"
+    digest = hashlib.sha256()
+    try:
+        with (
+            urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as answer,
+            open(part, "wb") as file,
+            tqdm(
+                total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True
+            ) as bar,
+        ):  # fmt: skip
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                digest.update(chunk)
+                bar.update(len(chunk))
+        found = digest.hexdigest()
+        if hash_prefix is not None and not found.startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
+        os.replace(part, dst)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> dict[str, Any]:
+    """Return what `torch.load` reads from a URL, downloaded unless the file is there already.
+
+    Args:
+        url: from where.
+        model_dir: where the file is kept; "checkpoints" below `get_dir()` if None.
+        map_location: see `torch.load`.
+        progress: show a bar.
+        check_hash: the name is `name-<digits>.ext`, and the SHA-256 sum begins with these digits.
+        file_name: the file's name; that of the URL if None.
+        weights_only: see `torch.load`.
+
+    Raises:
+        OSError: the connection failed.
+        RuntimeError: the sum is another.
+    """
+    if model_dir is None:
+        model_dir = os.path.join(get_dir(), "checkpoints")
+    os.makedirs(model_dir, exist_ok=True)
+    name = file_name if file_name is not None else os.path.basename(urlparse(url).path)
+    path = os.path.join(model_dir, name)
+    if not os.path.exists(path):
+        sys.stdout.write(f'Downloading: "{url}" to {path}\n')
+        match = _HASH.search(name) if check_hash else None
+        download_url_to_file(url, path, match and match.group(1), progress)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            held = archive.infolist()
+            if len(held) == 1 and not held[0].is_dir():  # a file of old, packed
+                archive.extractall(model_dir)
+                path = os.path.join(model_dir, held[0].filename)
+    loaded: dict[str, Any] = serialization.load(
+        path, map_location=map_location, weights_only=weights_only
+    )
+    return loaded
+
+
+# Models of a directory ----------------------------------------------------------------------------
+
+
+def _hubconf(directory: Any, source: str) -> Any:
+    """Return the module that a directory's `hubconf.py` defines."""
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise NotImplementedError(
+            "torch.hub: repositories are not downloaded, since their programs are written for PyTorch; get one "
+            'yourself and give its directory and source="local"'
+        )
+    directory = os.path.expanduser(directory)
+    spec = importlib.util.spec_from_file_location("hubconf", os.path.join(directory, _HUBCONF))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(directory))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(directory))
+    needed = getattr(module, "dependencies", ())
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
+
+
+def _entry(module: Any, name: Any) -> Callable[..., Any]:
+    if not isinstance(name, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    found: Any = getattr(module, name, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf")
+    return found
+
+
+def load(
+    repo_or_dir: Any,
+    model: str,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = "check",
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Return what a function of a directory's `hubconf.py` returns.
+
+    Args:
+        repo_or_dir: the directory.
+        model: the function's name.
+        args, kwargs: what it is called with.
+        source: "local".
+        trust_repo, force_reload, verbose, skip_validation: have no effect on a directory.
+
+    Raises:
+        NotImplementedError: `source` is "github".
+        RuntimeError: there is no such function, or a package that it needs is missing.
+    """
+    return _entry(_hubconf(repo_or_dir, source.lower()), model)(*args, **kwargs)
+
+
+def list(
+    github: Any,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    verbose: bool = True,
+    *,
+    source: str = "github",
+) -> builtins.list[str]:
+    """Return the names of the functions in a `hubconf.py`; see `load`, with `source="local"` for a directory."""
+    module = _hubconf(github, source)
+    return [
+        name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
+    ]
+
+
+def help(
+    github: Any,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    *,
+    source: str = "github",
+) -> str | None:
+    """Return the docstring of a function in a `hubconf.py`; see `load`, with `source="local"` for a directory."""
+    return _entry(_hubconf(github, source), model).__doc__

@@ -1,0 +1,170 @@
+"""`torch.nn.grad`: gradients of the convolutions, as functions of the output's gradient (floor 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinytorch._tensor import Tensor
+from tinytorch.nn.modules.utils import _ntuple
+from tinytorch.ops.conv import _conv_input, _conv_weight
+
+__all__ = [
+    "conv1d_input",
+    "conv1d_weight",
+    "conv2d_input",
+    "conv2d_weight",
+    "conv3d_input",
+    "conv3d_weight",
+]
+
+
+def _fitting(
+    n: int,
+    input: Sequence[int],
+    weight: Sequence[int],
+    grad: Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> tuple[Any, ...]:
+    """Return the settings for each of `n` dimensions, if with them the sizes are those of a convolution."""
+    stride, padding, dilation = map(_ntuple(n), (stride, padding, dilation))
+    if len(input) == len(weight) == n + 2:
+        lengths = [
+            (length + 2 * p - d * (k - 1) - 1) // s + 1
+            for length, k, s, p, d in zip(
+                input[2:], weight[2:], stride, padding, dilation, strict=True
+            )
+        ]
+        if input[1] == weight[1] * groups and grad.shape == (input[0], weight[0], *lengths):
+            return stride, padding, dilation, groups
+    raise RuntimeError(
+        f"conv{n}d: no convolution of an input of size {list(input)} and a weight of size {list(weight)} with "
+        f"stride={stride}, padding={padding}, dilation={dilation} and groups={groups} has an output of size "
+        f"{list(grad.shape)}"
+    )
+
+
+def conv1d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv1d` with respect to its input.
+
+    Args:
+        input_size: the shape of the input, (N, C_in, L).
+        weight: shape (C_out, C_in / groups, K).
+        grad_output: the gradient of the output, (N, C_out, L_out).
+        stride, padding, dilation, groups: those of the convolution.
+
+    Raises:
+        RuntimeError: sizes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
+        >>> g = torch.tensor([[[1.0, 10.0]]])
+        >>> torch.nn.grad.conv1d_input(x.shape, w, g)
+        tensor([[[ 1., 12., 20.]]])
+    """
+    settings = _fitting(1, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
+    return out
+
+
+def conv1d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv1d` with respect to its weight.
+
+    Args:
+        input: shape (N, C_in, L).
+        weight_size: the shape of the weight, (C_out, C_in / groups, K).
+        grad_output: the gradient of the output, (N, C_out, L_out).
+        stride, padding, dilation, groups: those of the convolution.
+
+    Raises:
+        RuntimeError: sizes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])
+        >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
+        tensor([[[21., 32.]]])
+    """
+    settings = _fitting(1, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
+    return out
+
+
+def conv2d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv2d` with respect to its input; see `conv1d_input`."""
+    settings = _fitting(2, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
+    return out
+
+
+def conv2d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv2d` with respect to its weight; see `conv1d_weight`."""
+    settings = _fitting(2, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
+    return out
+
+
+def conv3d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv3d` with respect to its input; see `conv1d_input`."""
+    settings = _fitting(3, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
+    return out
+
+
+def conv3d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the gradient of `conv3d` with respect to its weight; see `conv1d_weight`."""
+    settings = _fitting(3, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
+    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
+    return out

@@ -1,0 +1,5 @@
+"""Where programs import the parts of a `DataLoader` from (floor 4)."""
+
+from tinytorch.utils.data._utils import collate, worker
+
+__all__ = ["collate", "worker"]

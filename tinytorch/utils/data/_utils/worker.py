@@ -1,0 +1,5 @@
+"""PyTorch's name, `torch.utils.data._utils.worker`, for `tinytorch.data.worker` (floor 4)."""
+
+from tinytorch.data.worker import WorkerInfo, get_worker_info
+
+__all__ = ["WorkerInfo", "get_worker_info"]
