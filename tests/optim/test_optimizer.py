@@ -13,6 +13,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
+from tests.same import same_as_pytorch
 from tinytorch import nn
 from tinytorch.optim import SGD, Adam, AdamW, Optimizer
 from tinytorch.optim.optimizer import (
@@ -455,16 +456,51 @@ def stepped(optimizer_class=Adam, **options):
     return p, optimizer
 
 
-def test_a_loaded_state_is_a_copy():
+def test_a_loaded_state_is_taken_over():
     _, optimizer = stepped()
     _, other = ready(Adam)
     saved = optimizer.state_dict()
     other.load_state_dict(saved)
     other.step()
     other.param_groups[0]["lr"] = 7.0
-    assert saved["state"][0]["step"].item() == 1.0
     assert optimizer.param_groups[0]["lr"] == 1e-3
-    np.testing.assert_allclose(saved["state"][0]["exp_avg"].numpy(), 0.1, rtol=1e-6)
+    assert saved["state"][0]["step"].item() == 2.0
+    np.testing.assert_allclose(saved["state"][0]["exp_avg"].numpy(), 0.19, rtol=1e-6)
+
+
+LOADED = {name: {"momentum": 0.9} if name == "SGD" else {} for name in (
+    "SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD", "Rprop", "Adafactor",
+)}  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("shapes", [[(3,), (2, 2)], [(120, 80)]], ids=["small", "large"])
+@pytest.mark.parametrize("name", LOADED)
+def test_optimizers_that_share_a_state(name, shapes):
+    def program(torch):
+        first = [torch.full(shape, 2.0).requires_grad_() for shape in shapes]
+        second = [torch.full(shape, 3.0).requires_grad_() for shape in shapes]
+        make = getattr(torch.optim, name)
+        a, b = (make(each, lr=0.1, **LOADED[name]) for each in (first, second))
+
+        def step(optimizer, params):
+            optimizer.zero_grad()
+            sum((p.sin() + p * p).sum() for p in params).backward()
+            optimizer.step()
+
+        step(a, first)
+        b.load_state_dict(a.state_dict())
+        step(b, second)
+        out = [copy.deepcopy(a.state_dict())]
+        for _ in range(3):
+            step(a, first)
+            step(b, second)
+        half = [p.detach().half().requires_grad_() for p in first]
+        c = make(half, lr=0.1, **LOADED[name])
+        c.load_state_dict(a.state_dict())
+        return out, a.state_dict(), b.state_dict(), c.state_dict(), first, second
+
+    same_as_pytorch(program, 1e-4, 1e-6)
 
 
 def test_a_refused_state_changes_nothing():

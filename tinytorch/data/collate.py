@@ -155,41 +155,49 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
 # The leaves ---------------------------------------------------------------------------------------
 
 
-def _collate_tensors(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Return tensors stacked."""
     return stack(batch, 0)
 
 
-def _collate_arrays(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Return arrays as tensors, collated."""
     if batch[0].dtype.kind in NOT_NUMBERS:
         raise _unknown(batch[0].dtype)
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _collate_numpy_scalars(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+def collate_numpy_scalar_fn(
+    batch: Any, *, collate_fn_map: CollateFunctions | None = None
+) -> Tensor:
+    """Return NumPy's numbers as a tensor."""
     return as_tensor(batch)
 
 
-def _collate_floats(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+    """Return floats as a tensor of float64."""
     return tensor(batch, dtype=dtypes.float64)
 
 
-def _collate_integers(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
+    """Return integers as a tensor."""
     return tensor(batch)
 
 
-def _keep(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Return texts as they are."""
     return batch
 
 
 #: What `default_collate` does with each type; extend it in place to teach it a type of your own.
 default_collate_fn_map: CollateFunctions = {
-    Tensor: _collate_tensors,
-    np.ndarray: _collate_arrays,
-    (np.bool_, np.number, np.object_): _collate_numpy_scalars,
-    float: _collate_floats,
-    int: _collate_integers,
-    str: _keep,
-    bytes: _keep,
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 _AS_DELIVERED = dict(default_collate_fn_map)
 

@@ -196,7 +196,13 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the running sum of the lengths."""
+        """Return the running sum of the lengths.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
+            [2, 3]
+        """
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __init__(self, datasets: Iterable[Any]) -> None:

@@ -90,6 +90,20 @@ class LBFGS(Optimizer):
 
         Args:
             closure: computes the loss anew, calls `backward` on it and returns it.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.tensor([3.0], requires_grad=True)
+            >>> optimizer = torch.optim.LBFGS([x], lr=1.0)
+            >>> def closure():
+            ...     optimizer.zero_grad()
+            ...     loss = (x - 1).square().sum()
+            ...     loss.backward()
+            ...     return loss
+            >>> optimizer.step(closure)
+            tensor(4., grad_fn=<SumBackward0>)
+            >>> x.detach()
+            tensor([1.])
         """
         if closure is None:
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")

@@ -185,15 +185,38 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the scheduler knows, without the optimizer."""
+        """Return what the scheduler knows, without the optimizer.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5).state_dict()["gamma"]
+            0.5
+        """
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned. The optimizer's rates are in its own state."""
+        """Take over what `state_dict` returned. The optimizer's rates are in its own state.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+            >>> scheduler.load_state_dict({"gamma": 0.25})
+            >>> scheduler.gamma
+            0.25
+        """
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Rate]:
-        """Return the rates that were last set, one for each group."""
+        """Return the rates that were last set, one for each group.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5).get_last_lr()
+            [0.5]
+        """
         return self._last_lr
 
     def get_lr(self) -> list[Rate]:
@@ -205,6 +228,15 @@ class LRScheduler:
 
         Args:
             epoch: deprecated: the epoch to go to.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+            >>> optimizer.step()
+            >>> scheduler.step()
+            >>> optimizer.param_groups[0]["lr"]
+            0.5
         """
         if self._step_count == 1:
             self._check_order()
@@ -389,6 +421,18 @@ class StepLR(LRScheduler):
         step_size: epochs of one rate.
         gamma: the factor.
         last_epoch: see `LRScheduler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [1.0]
+        [0.5]
     """
 
     def __init__(
@@ -417,6 +461,18 @@ class MultiStepLR(LRScheduler):
         milestones: the epochs; one that comes twice counts twice.
         gamma: the factor.
         last_epoch: see `LRScheduler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 2], gamma=0.5)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [0.5]
+        [0.25]
     """
 
     def __init__(
@@ -453,6 +509,18 @@ class ConstantLR(LRScheduler):
 
     Raises:
         ValueError: `factor` is not from 0 to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [0.5]
+        [0.5]
+        [1.0]
     """
 
     def __init__(
@@ -494,6 +562,18 @@ class LinearLR(LRScheduler):
 
     Raises:
         ValueError: a factor is out of its range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [0.5]
+        [0.75]
+        [1.0]
     """
 
     def __init__(
@@ -538,6 +618,18 @@ class ExponentialLR(LRScheduler):
         optimizer: whose rates are set.
         gamma: the factor.
         last_epoch: see `LRScheduler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [0.5]
+        [0.25]
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -561,6 +653,18 @@ class PolynomialLR(LRScheduler):
         total_iters: epochs until it is 0.
         power: the power.
         last_epoch: see `LRScheduler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2, power=1.0)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [0.5]
+        [0.0]
     """
 
     def __init__(
@@ -654,6 +758,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Raises:
         ValueError: an argument is of another type, or out of its range.
 
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [0.5]
+        [1.0]
+
     Source:
         Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
     """
@@ -692,6 +808,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
         Raises:
             ValueError: `epoch` is negative.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+            >>> scheduler.step(0.5)
+            >>> [round(lr, 4) for lr in scheduler.get_last_lr()]
+            [0.8536]
         """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -851,6 +975,21 @@ class ChainedScheduler(_OfSchedulers):
     Raises:
         ValueError: there is none, or one has another optimizer or needs a metric.
         TypeError: something is no scheduler.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedulers = torch.optim.lr_scheduler
+        >>> warm_up = schedulers.ConstantLR(optimizer, factor=0.5, total_iters=1)
+        >>> decay = schedulers.ExponentialLR(optimizer, gamma=0.5)
+        >>> scheduler = schedulers.ChainedScheduler([warm_up, decay])
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [0.5]
+        [0.5]
+        [0.25]
     """
 
     def __init__(
@@ -952,6 +1091,15 @@ class ReduceLROnPlateau(LRScheduler):
         Args:
             metrics: a number, or a tensor of one.
             epoch: deprecated: the epoch.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+            >>> for loss in (3.0, 2.0, 2.0):
+            ...     scheduler.step(loss)
+            >>> scheduler.get_last_lr()
+            [0.5]
         """
         current = float(metrics)
         if epoch is not None:
@@ -1074,6 +1222,18 @@ class CyclicLR(_Cycling):
     Raises:
         ValueError: an argument is out of its range, or the optimizer has no momentum.
         TypeError: `optimizer` is no Optimizer.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
+        >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.5, max_lr=1.5, step_size_up=2)
+        >>> for _ in range(3):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [0.5]
+        [1.0]
+        [1.5]
 
     Source:
         Smith, Cyclical Learning Rates for Training Neural Networks, 2017.

@@ -466,13 +466,15 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned, here or in PyTorch; tensors and groups are copied.
+        """Take over what `state_dict` returned, here or in PyTorch.
 
-        Tensors are converted to the dtype of their parameter, except "step". Names of parameters
-        are not compared.
+        Tensors are converted to the dtype of their parameter, except "step". Those that need no
+        conversion are taken over themselves, not copied: the steps that follow change them. Names of
+        parameters are not compared.
 
         Args:
-            state_dict: "state" and "param_groups", as `state_dict` returns them.
+            state_dict: "state" and "param_groups", as `state_dict` returns them. `copy.deepcopy` it
+                to keep it as it is.
 
         Raises:
             ValueError: its groups are not as many, or not as long, as those of the optimizer.
@@ -514,7 +516,7 @@ class Optimizer:
         state: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
         for number, kept in state_dict["state"].items():
             if number in params:
-                state[params[number]] = _copy_for(params[number], kept)
+                state[params[number]] = _fitted(params[number], kept)
             else:
                 state[number] = kept
         for group, saved in zip(groups, saved_groups, strict=True):
@@ -534,11 +536,26 @@ class Optimizer:
         Args:
             hook: returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args`
                 is the optimizer.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: print("before"))
+            >>> optimizer.step()
+            before
         """
         return _register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Return a handle to `hook(optimizer, args, kwargs)`, called after each step."""
+        """Return a handle to `hook(optimizer, args, kwargs)`, called after each step.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> handle = optimizer.register_step_post_hook(lambda optimizer, args, kwargs: print("after"))
+            >>> optimizer.step()
+            after
+        """
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
@@ -547,6 +564,13 @@ class Optimizer:
         """Return a handle to `hook(optimizer)`, called at the start of `state_dict`.
 
         `prepend` puts it before the hooks that are there.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> handle = optimizer.register_state_dict_pre_hook(lambda optimizer: print("saving"))
+            >>> _ = optimizer.state_dict()
+            saving
         """
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
@@ -558,6 +582,15 @@ class Optimizer:
         """Return a handle to `hook(optimizer, state_dict)`, called at the end of `state_dict`.
 
         The hook may change the dict or return another. `prepend` puts it before those there.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> def noted(optimizer, state):
+            ...     state["epoch"] = 3
+            >>> handle = optimizer.register_state_dict_post_hook(noted)
+            >>> optimizer.state_dict()["epoch"]
+            3
         """
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
@@ -569,6 +602,13 @@ class Optimizer:
         """Return a handle to `hook(optimizer, state_dict)`, called at the start of loading.
 
         It gets a shallow copy of the dict and may return another. `prepend` puts it first.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> handle = optimizer.register_load_state_dict_pre_hook(lambda optimizer, state: print(list(state)))
+            >>> optimizer.load_state_dict(optimizer.state_dict())
+            ['state', 'param_groups']
         """
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
@@ -578,6 +618,13 @@ class Optimizer:
         """Return a handle to `hook(optimizer)`, called at the end of `load_state_dict`.
 
         `prepend` puts it before the hooks that are there.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> handle = optimizer.register_load_state_dict_post_hook(lambda optimizer: print("loaded"))
+            >>> optimizer.load_state_dict(optimizer.state_dict())
+            loaded
         """
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -597,18 +644,18 @@ def _type_name(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _copy_for(p: Tensor, value: Any, key: Any = None) -> Any:
-    """Return a copy of a loaded `value` with its tensors of the dtype and device of `p`."""
+def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
+    """Return a loaded `value` with its tensors of the dtype and device of `p`, the same where they are."""
     if isinstance(value, Tensor):
         # A count of steps is no part of the arithmetic: in half precision it would stop at 2048.
-        if key == "step" or not p.is_floating_point():
-            return value.detach().clone()
-        return value.detach().to(dtype=p.dtype, device=p.device, copy=True)
+        if key == "step":
+            return value
+        return value.to(dtype=p.dtype if p.is_floating_point() else value.dtype, device=p.device)
     if isinstance(value, dict):
-        return {k: _copy_for(p, v, k) for k, v in value.items()}
+        return {k: _fitted(p, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_copy_for(p, v) for v in value)
-    return deepcopy(value)
+        return type(value)(_fitted(p, v) for v in value)
+    return value
 
 
 def count(value: float) -> Tensor:

@@ -64,6 +64,13 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
 
     Raises:
         ValueError: `decay` is out of its range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> averaged = [torch.zeros(2)]
+        >>> torch.optim.swa_utils.get_ema_multi_avg_fn(decay=0.75)(averaged, [torch.full((2,), 4.0)], 1)
+        >>> averaged
+        [tensor([1., 1.])]
     """
     _check_decay(decay)
 
@@ -79,7 +86,15 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """Return a function that takes values into averages of `number` before them."""
+    """Return a function that takes values into averages of `number` before them.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> averaged = [torch.zeros(2)]
+        >>> torch.optim.swa_utils.get_swa_multi_avg_fn()(averaged, [torch.full((2,), 4.0)], torch.tensor(3))
+        >>> averaged
+        [tensor([1., 1.])]
+    """
 
     @no_grad()
     def swa_update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
@@ -100,6 +115,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
     Raises:
         ValueError: `decay` is out of its range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.75)
+        >>> average(torch.tensor(0.0), torch.tensor(4.0), 1)
+        tensor(1.)
     """
     _check_decay(decay)
 
@@ -111,7 +132,14 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """Return a function that returns the mean of `number` values and a further one."""
+    """Return a function that returns the mean of `number` values and a further one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> average = torch.optim.swa_utils.get_swa_avg_fn()
+        >>> average(torch.tensor(0.0), torch.tensor(4.0), torch.tensor(3))
+        tensor(1.)
+    """
 
     @no_grad()
     def swa_update(average: Tensor, current: Tensor, number: Any) -> Any:
@@ -179,6 +207,16 @@ class AveragedModel(Module):
 
         Args:
             model: the model, after a step.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Linear(1, 1, bias=False)
+            >>> averaged = torch.optim.swa_utils.AveragedModel(model)
+            >>> for value in (1.0, 3.0):
+            ...     _ = torch.nn.init.constant_(model.weight, value)
+            ...     averaged.update_parameters(model)
+            >>> averaged.module.weight.data
+            tensor([[2.]])
         """
 
         def values(of: Module) -> list[Tensor]:
@@ -218,6 +256,13 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         loader: batches; of a list or tuple the first is the input.
         model: the model, which is applied to each.
         device: where the inputs go.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> model = torch.nn.BatchNorm1d(1)
+        >>> torch.optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]])], model)
+        >>> model.running_mean
+        tensor([2.])
     """
     momenta: dict[Any, Any] = {}
     for module in model.modules():
