@@ -417,6 +417,8 @@ class Tensor:
                 "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
         self._edge, self._requires_grad = None, False
+        for mode in local.state.modes or ():
+            mode.forget(self)
         return self
 
     @property
@@ -504,14 +506,19 @@ class Tensor:
 
     def __float__(self) -> float:
         self._warn_of_a_scalar()
-        return float(self.item())
+        return float(self._only())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only())
 
     def __complex__(self) -> complex:
         self._warn_of_a_scalar()
-        return complex(self.item())
+        return complex(self._only())
+
+    def _only(self) -> Any:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
 
     def _warn_of_a_scalar(self) -> None:
         if self.requires_grad:
@@ -548,7 +555,11 @@ class Tensor:
         return self._text("tensor" if type(self) is Tensor else type(self).__name__)
 
     def _text(self, name: str) -> str:
-        edge = self._current()._edge
+        try:
+            edge = self._current()._edge
+            grad_fn = None if edge is None else type(edge[0]).__name__
+        except RuntimeError:  # a view that cannot follow a write to its base
+            grad_fn = "Invalid"
         tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
         tangent = next((each for each in tangents if each is not None), None)
         return printing.format_tensor(
@@ -556,7 +567,7 @@ class Tensor:
             self.dtype,
             name=name,
             requires_grad=self._requires_grad,
-            grad_fn=None if edge is None else type(edge[0]).__name__,
+            grad_fn=grad_fn,
             tangent=None if tangent is None else repr(tangent),
         )
 
@@ -588,7 +599,7 @@ class Tensor:
         return (_unpickle, (type(self), self._array, self._requires_grad, self.__dict__))
 
     def __dir__(self) -> Iterable[str]:
-        return sorted(set(object.__dir__(self)))
+        return sorted(set(object.__dir__(self)) - {"__cuda_array_interface__"})  # as PyTorch's
 
     if TYPE_CHECKING:  # methods.py binds the ops; `_tensor.pyi` lists them
 

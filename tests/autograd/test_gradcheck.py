@@ -352,12 +352,44 @@ def test_options_that_contradict_each_other(check: str, options: Any) -> None:
     same_as_pytorch(program)
 
 
+@needs_oracle
+@modes
+def test_checks_of_batches(fast_mode: bool) -> None:
+    def program(torch: Any) -> Any:
+        options = {"check_batched_grad": True, "fast_mode": fast_mode}
+        x, y = leaf(torch, 2, 3), leaf(torch, 3)
+        return (
+            torch.autograd.gradcheck(
+                lambda x, y: (x.sin() * y, y.sum()), (x, y), check_forward_ad=True,
+                check_batched_forward_grad=True, **options,
+            ),
+            torch.autograd.gradgradcheck(lambda x: x.exp(), x, **options),
+        )  # fmt: skip
+
+    same_as_pytorch(program)
+
+
 @parametrize("name", ["check_batched_grad", "check_batched_forward_grad"])
-def test_checks_of_batches_are_left_out(name: str) -> None:
-    with pytest.raises(NotImplementedError, match="vmap"):
+def test_checks_of_batches_find_what_differs(name: str) -> None:
+    calls = []
+
+    def backward(ctx: Any, g: Any) -> Any:
+        calls.append(g)
+        return g * (2 if len(calls) <= LIMIT else 3)
+
+    def jvp(ctx: Any, t: Any) -> Any:
+        calls.append(t)
+        return t * (2 if len(calls) <= LIMIT else 3)
+
+    # In slow mode each of the two elements is asked for (backward: twice), then the two vectors of the batch.
+    LIMIT = 5 if name == "check_batched_grad" else 3
+    function = made(tinytorch, lambda ctx, x: x * 2, backward, jvp)
+    forward = name != "check_batched_grad"
+    with pytest.raises(RuntimeError, match="failed while testing batched gradient computation"):
         tinytorch.autograd.gradcheck(
-            lambda x: x, leaf(tinytorch, 2), check_forward_ad=True, **{name: True}
-        )
+            function, leaf(tinytorch, 2), check_forward_ad=forward, check_backward_ad=not forward,
+            check_undefined_grad=False, **{name: True},
+        )  # fmt: skip
 
 
 @needs_oracle

@@ -6,6 +6,7 @@ Source: PyTorch's `torch.autograd.detect_anomaly`.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -85,7 +86,7 @@ def _report(node: Any) -> None:
         text = "No forward pass information available. Enable detect anomaly during forward pass for more information."
     else:
         text = "Traceback of forward call that caused the error:\n" + "".join(lines)
-    warnings.warn(f"Error detected in {node.name()}. {text}", UserWarning, stacklevel=2)
+    _warn(f"Error detected in {node.name()}. {text}")
     while (node := notes.get("parent_")) is not None:
         notes = node.metadata
         lines = notes.get("traceback_")
@@ -95,11 +96,15 @@ def _report(node: Any) -> None:
             else "Traceback of forward call that induced the previous calculation:\n"
             + "".join(lines)
         )
-        warnings.warn(
-            f"\n\nPrevious calculation was induced by {node.name()}. {text}",
-            UserWarning,
-            stacklevel=2,
-        )
+        _warn(f"\n\nPrevious calculation was induced by {node.name()}. {text}")
+
+
+def _warn(text: str) -> None:
+    """Warn; where warnings are errors, print instead, for the error that is explained is the one to be raised."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=3)
+    except UserWarning:
+        print(f"Warning: {text}", file=sys.stderr)
 
 
 def _current() -> Anomaly | None:
@@ -107,12 +112,24 @@ def _current() -> Anomaly | None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Return whether anomaly detection is on in this thread."""
+    """Return whether anomaly detection is on in this thread.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_anomaly_enabled()
+        False
+    """
     return _current() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether anomaly detection, if on, looks for NaN (it does unless told otherwise)."""
+    """Return whether anomaly detection, if on, looks for NaN (it does unless told otherwise).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_anomaly_check_nan_enabled()
+        True
+    """
     current = _current()
     return True if current is None else current.check_nan
 

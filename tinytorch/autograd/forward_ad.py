@@ -26,7 +26,8 @@ from tinytorch.autograd.engine import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.graph import Edge, Start, numbers
 from tinytorch.autograd.mode import DispatchMode, _Decorator, enable_grad, local
-from tinytorch.autograd.op import FLOATS, INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.autograd.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import shape as kernels
 
 __all__ = [
@@ -101,6 +102,10 @@ class Level(DispatchMode):
             entry = self._tangents[id(x._array)]
         return entry[1]
 
+    def forget(self, x: Tensor) -> None:
+        """Take a tensor's tangent away."""
+        self._tangents.pop(id(x._array), None)
+
     def _set(self, x: Tensor, tangent: Tensor, taken_from: Tensor | None = None) -> None:
         if tangent._array.shape != x._array.shape:
             raise RuntimeError(
@@ -174,9 +179,17 @@ class Level(DispatchMode):
         if not op.wants:
             return result
         outs = _as_tuple(result)
-        found = push_forward(op, values, outs, tangents)
+        try:
+            found = push_forward(op, values, outs, tangents)
+        except NotImplementedError as error:  # of a formula
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op.name} that does not support it because it has not been "
+                "implemented yet."
+            ) from error
         for out, tangent in zip(outs, found, strict=True):
             if writes:
+                if any(tangent is each for each in tangents):
+                    tangent = tangent.clone()  # type: ignore[union-attr]  # each has memory of its own
                 self._write(out, _zeros_like(out) if tangent is None else tangent)
             elif tangent is not None and out._array.dtype.kind in FLOATS:
                 self._set(out, tangent)
@@ -196,11 +209,12 @@ class Level(DispatchMode):
         outs = result if isinstance(result, tuple) else (result,)
         given: list[Tensor | None] = []
         for x, tangent in zip(args, tangents, strict=True):
-            if tangent is None and ctx._materialize and isinstance(x, Tensor):
+            if tangent is None and ctx._materialize and isinstance(x, Tensor) and _is_float(x):
                 tangent = _zeros_like(x)
-            elif tangent is not None and any(x is out for out in outs):
-                tangent = tangent.clone()  # it will be written to
             given.append(tangent)
+        versions = [0 if tangent is None else tangent._version for tangent in given]
+        if ctx._for_forward is None:
+            ctx._for_forward = ()  # what was saved for backward is not for `jvp`
         found = function.jvp(ctx.shown(), *given)
         found = found if isinstance(found, tuple) else (found,)
         ctx._for_forward = None
@@ -216,14 +230,18 @@ class Level(DispatchMode):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}."
                 )
-            if not isinstance(out, Tensor) or out._array.dtype.kind not in FLOATS:
+            if not isinstance(out, Tensor) or not _is_float(out) or k in ctx.constant:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
                     "not a differentiable Tensor. You should return None at that position instead."
                 )
             if not any(out is x for x in args):
+                _check_view(out, tangent, args, tangents)
                 self._set(out, tangent)
-            elif any(tangent is each for each in given):
+            elif any(
+                tangent is each and each._version != version
+                for each, version in zip(given, versions, strict=True)
+            ):
                 self._write(out, tangent)
             else:
                 raise RuntimeError(
@@ -232,6 +250,30 @@ class Level(DispatchMode):
                     "inplace."
                 )
         return result
+
+
+def _is_float(x: Tensor) -> bool:
+    return x._array.dtype.kind in FLOATS
+
+
+def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: Tangents) -> None:
+    """Raise PyTorch's error unless, where a Function returns a view of an input, its `jvp` does so of the tangent."""
+    if out._view is None or out._cell is None:
+        return
+    for x, given in zip(args, tangents, strict=True):
+        if given is None or x._cell is not out._cell:
+            continue
+        if tangent._view is None:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a "
+                "view."
+            )
+        base = given if given._view is None else given._view.base
+        if tangent._view.base is not base:
+            what = "the given" if given._view is None else "the same base as the given"
+            raise RuntimeError(
+                f"A custom Function is returning a view but the jvp is not returning a view of {what} grad input."
+            )
 
 
 def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:
@@ -369,10 +411,25 @@ class UnpackedDualTensor(NamedTuple):
     Attributes:
         primal: the tensor without its tangent.
         tangent: the tangent, of the same shape, or None.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        ...     primal, tangent = fwAD.unpack_dual(x * x)
+        >>> primal, tangent
+        (tensor(9.), tensor(6.))
     """
 
     primal: Tensor
     tangent: Tensor | None
+
+
+def __getattr__(name: str) -> int:
+    if name == "_current_level":  # PyTorch's variable, which programs look at
+        return len(_levels()) - 1
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def _levels() -> list[Level]:
@@ -389,6 +446,14 @@ def enter_dual_level() -> int:
 
     Raises:
         RuntimeError: there is one already; use `tinytorch.func.jvp` to nest.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> level = fwAD.enter_dual_level()
+        >>> fwAD.make_dual(torch.tensor([3.0]), torch.tensor([1.0])).square()
+        tensor([9.], tangent=tensor([6.]))
+        >>> fwAD.exit_dual_level(level=level)
     """
     if _levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -397,7 +462,23 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Exit the level; all its tangents are forgotten."""
+    """Exit the level; all its tangents are forgotten.
+
+    Args:
+        level: the current one; None by default.
+
+    Raises:
+        RuntimeError: no level was entered, or `level` is not the current one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tinytorch.autograd.forward_ad as fwAD
+        >>> level = fwAD.enter_dual_level()
+        >>> x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        >>> fwAD.exit_dual_level()
+        >>> fwAD.unpack_dual(x).tangent is None
+        True
+    """
     levels = _levels()
     if not levels and level is None:
         raise RuntimeError("Dual level must be a positive number.")
@@ -446,6 +527,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported."
         )
+    if current.tangent(tangent) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported."
+        )
     return current.dual(tensor, tangent)
 
 
@@ -472,9 +557,9 @@ class dual_level(_Decorator):
         >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> with fwAD.dual_level():
-        ...     y = fwAD.make_dual(torch.tensor(0.0), torch.tensor(2.0)).sin()
+        ...     y = fwAD.make_dual(torch.tensor([0.0]), torch.tensor([2.0])).sin()
         ...     y
-        tensor(0., tangent=tensor(2.))
+        tensor([0.], tangent=tensor([2.]))
     """
 
     def __enter__(self) -> int:

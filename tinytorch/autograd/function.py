@@ -13,7 +13,7 @@ import functools
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from tinytorch.autograd.graph import FREED, Hook, Node, RemovableHandle, leaf_ed
 from tinytorch.autograd.inplace import written
 from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.op import (
-    FLOATS,
     INFERENCE_NOT_SAVED,
     SavedTensor,
     attached,
@@ -32,6 +31,7 @@ from tinytorch.autograd.op import (
     unpacked,
 )
 from tinytorch.autograd.view import CUSTOM, SEVERAL, check_write, refresh
+from tinytorch.dtypes import FLOATS
 
 __all__ = [
     "BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable",
@@ -45,6 +45,7 @@ class FunctionNode(Node):
         "_for_forward",
         "_materialize",
         "attributes",
+        "constant",
         "dirty_tensors",
         "face",
         "needs_input_grad",
@@ -60,13 +61,14 @@ class FunctionNode(Node):
     to_save: tuple[Any, ...] | None
     dirty_tensors: tuple[Any, ...] | None
     non_differentiable: tuple[Any, ...] | None
+    constant: Collection[int]  # the numbers of these outputs
 
     def __init__(self) -> None:
         self.hooks = None
         self.face: Callable[[], Any] | None = None
         self._for_forward: tuple[Any, ...] | None = None
         self.to_save = self.dirty_tensors = self.non_differentiable = None
-        self.saved = ()
+        self.saved = self.constant = ()
         self.attributes: dict[str, Any] = {}  # the user's
         self._materialize = True
 
@@ -145,8 +147,12 @@ class FunctionNode(Node):
         if self._materialize and None in gs:
             many = self.outputs > 1
             shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))
+            # (PyTorch's own functions switch that off.)
+            without = (
+                () if self.attributes.get("_materialize_non_diff_grads", True) else self.constant
+            )
             for k, each in enumerate(gs):
-                if each is None and kinds[k] is not None:
+                if each is None and kinds[k] is not None and k not in without:
                     gs[k] = wrap(np.zeros(shapes[k], kinds[k]))
         result = self.shown().apply(*gs)
         grads = result if isinstance(result, tuple) else (result,)
@@ -226,15 +232,12 @@ class BackwardCFunction(FunctionCtx):
     __slots__ = ("_graph_node",)
 
     _forward_cls: Any
+    _face_of: type = FunctionNode
     _graph_node: FunctionNode
 
     def __init__(self, node: FunctionNode) -> None:
         self._graph_node = node
         self.__dict__ = node.attributes
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return type(self._graph_node)  # so that isinstance(ctx, graph.Node)
 
     to_save, dirty_tensors, non_differentiable, needs_input_grad, saved_for_forward = map(
         _of_node,
@@ -336,7 +339,11 @@ class FunctionMeta(type):
         cls._node_class = type(
             f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls}
         )
-        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+        cls._backward_cls = type(
+            f"{name}Backward",
+            (BackwardCFunction,),
+            {"_forward_cls": cls, "_face_of": cls._node_class},
+        )
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
@@ -473,6 +480,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False
+        if state.autocast is not None:  # of all modes it alone goes on inside
+            state.modes = (state.autocast,)
         try:
             if separate:
                 result = cls.forward(*args)
@@ -480,7 +489,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             else:
                 result = cls.forward(ctx, *args)
         finally:
-            state.grad = recording
+            state.grad, state.modes = recording, None
         results = result if isinstance(result, tuple) else (result,)
         outputs = _finish(node, args, results, recorded, separate)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
@@ -555,6 +564,8 @@ def _finish(
                     if id(each) in given:
                         out = _alias(each, kept)
                     out._edge, out._requires_grad = (node, number), True
+                    if out._view is not None:
+                        out._view.seen = _version(out)  # what it holds is what `forward` left
             elif each.requires_grad:
                 if id(each) in given:
                     out = each.detach()
@@ -579,6 +590,8 @@ def _finish(
         if id(each) in differentiable:
             each._grad = each._hooks = None
             written(each, (node, differentiable[id(each)]))
+    if constant:
+        node.constant = {k for k, each in enumerate(results) if id(each) in constant}
     if recorded:
         own = {id(each) for each in results} - given | dirty.keys()
         node.saved = tuple(
@@ -622,12 +635,13 @@ def _alias(tensor: Tensor, kept: set[int]) -> Tensor:
 def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
     """Raise PyTorch's error unless a tensor that `forward` wrote to can be made an output."""
     if not is_input:
-        warnings.warn(
+        text = (
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-            "should be passed to ctx.mark_dirty().",
-            UserWarning,
-            stacklevel=2,
+            "should be passed to ctx.mark_dirty()."
         )
+        if tensor._view is not None:
+            raise RuntimeError(text)
+        warnings.warn(text, UserWarning, stacklevel=2)
     if tensor._view is not None and count > 1:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
@@ -686,11 +700,11 @@ def _refusing(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     aliases: list[Tensor | None] = []
     edges = []
     for number, each in enumerate(results):
-        alias = None
+        alias = edge = None
         if each is not None:
-            alias = each.detach()
-            edges.append(leaf_edge(each.detach().requires_grad_()))
+            alias, edge = each.detach(), leaf_edge(each.detach().requires_grad_())
             alias._edge, alias._requires_grad = (node, number), True
+        edges.append(edge)
         aliases.append(alias)
     arrays = [None if each is None else each._array for each in results]
     node.shape = tuple([() if array is None else array.shape for array in arrays])

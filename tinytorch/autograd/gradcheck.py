@@ -19,7 +19,8 @@ from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import Function
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.pointwise import allclose
-from tinytorch.ops.random import Generator, rand
+from tinytorch.ops.random import Generator, rand, randn
+from tinytorch.ops.shape import stack
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -62,7 +63,8 @@ def gradcheck(
         nondet_tol: how much two backward passes may differ.
         check_undefined_grad: check that undefined gradients count as zeros, and undefined tangents in forward mode.
         check_grad_dtypes: check that gradients have their input's dtype.
-        check_batched_grad, check_batched_forward_grad: need vmap, which is left out (NotImplementedError).
+        check_batched_grad: check `grad(..., is_grads_batched=True)`.
+        check_batched_forward_grad: check forward mode for a batch of vectors.
         check_forward_ad: check forward mode.
         check_backward_ad: check backward mode.
         fast_mode: compare a random projection of each Jacobian. It costs a few calls per input, not one per element.
@@ -87,11 +89,6 @@ def gradcheck(
         check_forward_ad,
         "check_forward_ad",
     )
-    if check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError(
-            "check_batched_grad and check_batched_forward_grad compare with gradients under vmap, which tinytorch "
-            "does not have: leave them False."
-        )
     arguments = _as_tuple(inputs)
     _check_inputs(arguments)
     try:
@@ -103,7 +100,11 @@ def gradcheck(
             compare(problem, forward=True)
             if check_undefined_grad:
                 _check_undefined_tangents(problem)
+            if check_batched_forward_grad:
+                _check_batched_tangents(problem)
         if check_backward_ad:
+            if check_batched_grad:
+                _check_batched_gradients(problem)
             _check_multiplies_by_gradient(problem, bool(masked))
             if check_undefined_grad:
                 _check_undefined_gradients(problem)
@@ -474,6 +475,50 @@ def _check_multiplies_by_gradient(problem: _Problem, masked: bool) -> None:
     for g in grad(problem.outputs, problem.wanted, zeros, allow_unused=True):
         if g is not None and not (allclose(g, zeros_like(g)) if masked else g.eq(0).all()):
             raise GradcheckError("backward not multiplied by grad_output")
+
+
+def _check_batched_gradients(problem: _Problem) -> None:
+    """Check that the gradients of a batch of vectors are those of each."""
+    for output in problem.outputs:
+        vectors = _random_batch(output)
+        each = [
+            grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True)
+            for vector in vectors
+        ]
+        found = grad(
+            output,
+            problem.wanted,
+            vectors,
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+        for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
+            if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
+                raise GradcheckError(_mismatch_of_batch(f"input {j}", batch, stack(rows)))
+
+
+def _check_batched_tangents(problem: _Problem) -> None:
+    """Check for each input that the tangents for a batch of vectors, which is gone through, are those of each."""
+    for j, x in enumerate(problem.wanted):
+        vectors = _random_batch(x)
+        batch, each = ([problem.by_forward(j, vector) for vector in vectors] for _ in range(2))
+        for i in range(len(problem.floats)):
+            one, two = (stack([row[i] for row in rows]) for rows in (batch, each))
+            if not allclose(one, two, problem.rtol, problem.atol):
+                raise GradcheckError(_mismatch_of_batch(f"output {i}", one, two))
+
+
+def _random_batch(like: Tensor) -> Tensor:
+    """Return two vectors of the shape of `like`; the user's generator is left alone."""
+    return randn((2, *like.shape), generator=Generator(), dtype=like.dtype)
+
+
+def _mismatch_of_batch(where: str, batch: Tensor, rows: Tensor) -> str:
+    return (
+        "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
+        f"For {where}, the batch gives:\n{batch}\nand its vectors one by one:\n{rows}\n"
+    )
 
 
 class _Undefined(Function):

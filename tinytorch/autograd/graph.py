@@ -79,6 +79,11 @@ class RemovableHandle:
         extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
         self._dicts += [weakref.ref(extra) for extra in extras if extra is not None]
 
+    @property
+    def hooks_dict_ref(self) -> Any:
+        """A weak reference to the dictionary that the hook is in."""
+        return self._dicts[0]
+
     def remove(self) -> None:
         """Take the hook away; a second call does nothing."""
         for reference in self._dicts:
@@ -173,7 +178,17 @@ def _check_result(hook: Hook, result: Any, value: Any) -> None:
 # Nodes ----------------------------------------------------------------------------------------------
 
 
-class Node:
+class _NodeMeta(type):
+    """Lets the faces of a `Function`'s nodes, which users see, pass for nodes (see `function.BackwardCFunction`)."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, getattr(instance, "_graph_node", instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, getattr(subclass, "_face_of", subclass))
+
+
+class Node(metaclass=_NodeMeta):
     """A step of the graph: knows its inputs' edges and turns gradients of its outputs into those of its inputs.
 
     Attributes:
@@ -384,6 +399,45 @@ class Start(Node):
         return self.saved
 
 
+class Within(Node):
+    """Shows, to who walks the graph, a step that PyTorch records apart and that an op here has within itself."""
+
+    __slots__ = ("node", "position")
+
+    node: Node  # the op's
+    position: int  # of the op's input
+
+    def __init__(self, node: Node, position: int) -> None:
+        self.node, self.position = node, position
+        self.edges, self.hooks, self.number = (node.edges[position],), None, node.number
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self.node, self.position)
+        return isinstance(other, Within) and mine == (other.node, other.position)
+
+    def __hash__(self) -> int:
+        return hash((self.node, self.position))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"{self.name()} is no step of its own here but a part of {self.node.name()}: register hooks on that, or "
+            "on the tensor"
+        )
+
+    register_hook = register_prehook = __call__ = backward = _refuse
+
+
+@functools.cache
+def _class_within(name: str) -> Any:
+    return type(name, (Within,), {"__slots__": ()})
+
+
+def within(name: str, node: Node, position: int) -> Node:
+    """Return what shows the step `name` before an input of an op's node; each time an equal one."""
+    shown: Node = _class_within(name)(node, position)
+    return shown
+
+
 class AccumulateGrad(Node):
     """The end of every path: adds the gradient that arrives into `.grad` of its leaf, `variable`.
 
@@ -473,11 +527,8 @@ def _memory(leaf: Tensor) -> Any:
 
 def _clone(g: Tensor, leaf: Tensor) -> Tensor:
     """Return a recorded copy of `g`, laid out for `.grad`."""
-    memory = _memory(leaf)
-    if memory.strides == g._array.strides:
-        return g.clone()
     laid_out: Tensor = g.detach()
-    laid_out._array, laid_out._cell = memory, [0]
+    laid_out._array, laid_out._cell = _memory(leaf), [0]
     return laid_out.copy_(g)
 
 

@@ -16,7 +16,7 @@ from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, numbers
 from tinytorch.autograd.mode import dispatch, local
-from tinytorch.autograd.op import FLOATS, NUMBERS, Op, op, promoted, translated, view_op
+from tinytorch.autograd.op import NUMBERS, Op, op, promoted, translated, view_op
 from tinytorch.autograd.view import (
     View,
     check_recorded,
@@ -27,6 +27,7 @@ from tinytorch.autograd.view import (
     needs_grad,
     shared_places,
 )
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.parallel import LARGE, each
 
@@ -168,10 +169,21 @@ def writing(
             kernel = functools.wraps(write)(_out_of_place(write, prepare))
             caller = op(name=name, broadcasts=broadcasts, **formulas)(kernel)
             caller.op.node_class.__name__ = name
+            if name in _OF_A_NUMBER:
+                *order, _ = [k for k, constant in enumerate(caller.op._constant) if not constant]
+                caller.op.node_class._order = tuple(order)
             pairs.append((caller, _in_place(caller, write, repeats, reads)))
         return pairs if len(pairs) > 1 else pairs[0]
 
     return declare
+
+
+#: The nodes of overloads with a number for the last argument, which is no input of the node then.
+_OF_A_NUMBER = frozenset(
+    """
+    FillBackward0 FillBackward2 IndexFillBackward0 MaskedFillBackward0 ScatterBackward1 ZeroBackward0
+    """.split()
+)
 
 
 def _out_of_place(
@@ -263,7 +275,7 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
 def _fits(operand: Any, target: Any) -> bool:
     """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
     if not isinstance(operand, np.ndarray):
-        return target.dtype.kind in FLOATS
+        return target.dtype.kind in FLOATS and target.dtype.itemsize > 2
     return (
         operand.dtype == target.dtype
         and target.dtype.kind in FLOATS
@@ -303,7 +315,9 @@ def written(x: Tensor, edge: Edge) -> None:
 class CopySlices(Node):
     """A write to a view, as a step of its base: the base as it was, with the view's part made anew by `inner`."""
 
-    __slots__ = ("inner", "position")
+    __slots__ = ("_shown", "inner", "position")
+
+    inner: Any  # a `Node`; None once freed
 
     def __init__(
         self, base: Tensor, x: Tensor, inner: Node, places: tuple[kernels.Place, kernels.Place]
@@ -318,6 +332,7 @@ class CopySlices(Node):
         if self.position is not None:
             edges[self.position] = base._edge
         self.edges, self.inner, self.hooks = tuple(edges), inner, None
+        self._shown = inner._inputs()
         self.saved = places
         self.number = next(numbers)
         self.shape, self.dtype = base._array.shape, base._array.dtype
@@ -327,12 +342,11 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def _inputs(self) -> Sequence[int]:
-        return self.inner._inputs()
+        return self._shown
 
     def release(self) -> None:
-        """Free what the inner step saved; this one cannot be run again either."""
-        self.inner.release()
-        self.saved = None
+        """Let go of the inner step: what it saved is freed, unless a graph of second order leads to its output."""
+        self.inner = self.saved = None
 
     def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of what the base was, and of the other inputs of the inner step."""

@@ -11,6 +11,7 @@ import functools
 import inspect
 import itertools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,16 +28,18 @@ class State:
     Attributes:
         grad: a graph is recorded.
         inference: new tensors are inference tensors.
+        autocast: how the thread autocasts (an `Autocast`); None while it does not.
         modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
     """
 
-    __slots__ = ("grad", "inference", "modes")
+    __slots__ = ("autocast", "grad", "inference", "modes")
 
     modes: tuple[DispatchMode, ...] | None
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
+        self.autocast: Any = None
         self.modes = None
 
 
@@ -49,6 +52,7 @@ class _Local(threading.local):
         global alone
         alone = next(_threads) == 0
         self.state = State()
+        self.multithreading = True
 
 
 local = _Local()
@@ -64,7 +68,10 @@ class DispatchMode:
 
     def __enter__(self) -> Any:
         state = local.state
-        state.modes = (*(state.modes or ()), self)
+        modes = state.modes or ()
+        # Autocasting stays the innermost: the others see what it makes of a call.
+        inner = len(modes) - (state.autocast is not None and state.autocast in modes[-1:])
+        state.modes = (*modes[:inner], self, *modes[inner:])
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -84,6 +91,12 @@ class DispatchMode:
     def tangent(self, x: Any) -> Any:
         """Return the tangent that this mode knows of a tensor, or None."""
         return None
+
+    def before_write(self, x: Any) -> None:
+        """Notice that a tensor will be written to, but not by an op."""
+
+    def forget(self, x: Any) -> None:
+        """Notice that a tensor is cut off from what made it (`detach_`)."""
 
 
 def dispatch(
@@ -111,6 +124,14 @@ class _Decorator:
     """A context manager that also decorates functions, generator functions and classes' methods."""
 
     def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly "
+                "decorate the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=3,
+            )
         if inspect.isgeneratorfunction(function):
             return _wrap_generator(self._again, function)  # type: ignore[return-value]
 
@@ -316,7 +337,13 @@ class set_multithreading_enabled(_Decorator):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
+        self.mode, self._before = mode, local.multithreading
+        local.multithreading = mode
+
+    def __call__(self, function: F) -> F:
+        """Decorate `function`."""
+        local.multithreading = self._before  # as a decorator it acts inside the function only
+        return super().__call__(function)
 
     def _again(self) -> Any:
         return self.__class__(self.mode)
@@ -325,7 +352,18 @@ class set_multithreading_enabled(_Decorator):
         pass
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        local.multithreading = self._before
+
+
+def is_multithreading_enabled() -> bool:
+    """Return what `set_multithreading_enabled` was told last; backward runs in one thread all the same.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.autograd.is_multithreading_enabled()
+        True
+    """
+    return local.multithreading
 
 
 def is_grad_enabled() -> bool:

@@ -22,9 +22,10 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers
+from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers, within
 from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.view import SEVERAL, USUAL, make_view, refresh
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import parallel
 from tinytorch.kernels.parallel import LARGE
 
@@ -37,7 +38,6 @@ INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
-FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
 _TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
 INFERENCE_NOT_SAVED = (
@@ -97,8 +97,12 @@ class OpNode(Node):
     """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
 
     __slots__ = ()
+    __init__ = object.__init__  # made by the callers below, faster so than by `object.__new__`
     _shows: bool  # whether the class has `_saved_*`
-    _order: ClassVar[tuple[int, ...] | None] = None  # PyTorch's of the inputs, where it is another
+    # Where PyTorch's node has other inputs, or in another order; and by input the name of a node that PyTorch has
+    # before it, which our op has within itself.
+    _order: ClassVar[tuple[int, ...] | None] = None
+    _within: ClassVar[dict[int, str]] = {}
 
     def release(self) -> None:
         """Free what was saved: a later backward through this node is an error."""
@@ -112,6 +116,19 @@ class OpNode(Node):
         if op.many is not None:
             return range(len(self.edges))
         return [k for k, constant in enumerate(op._constant) if not constant]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that made it and which output of it; `(None, 0)` where no gradient flows."""
+        found = super().next_functions
+        if not self._within:
+            return found
+        return tuple(
+            [
+                (within(self._within[i], self, i), 0) if node and i in self._within else (node, nr)
+                for i, (node, nr) in zip(self._inputs(), found, strict=True)
+            ]
+        )
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""
@@ -356,9 +373,19 @@ class SavedTensor:
     def __init__(self, node: Any, index: int | None) -> None:
         self._node, self._index = node, index
 
-    def register_hooks(
-        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Any]
-    ) -> None:
+    @property
+    def data(self) -> Any:
+        """What is kept: what a pack hook made, or the tensor."""
+        item = self._node.saved[self._index]
+        return item[0] if callable(item[1]) else self._node._alone(self._index)
+
+    @property
+    def unpack_hook(self) -> Callable[[Any], Any] | None:
+        """The hook that makes a tensor of `data`, or None."""
+        item = self._node.saved[self._index]
+        return item[1] if callable(item[1]) else None
+
+    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
         """Keep what `pack_hook` makes of the tensor; `unpack_hook` gives the tensor back when it is needed.
 
         Raises:
@@ -456,6 +483,7 @@ class Op:
     # What forward mode need not work out from the formulas:
     elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
     linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
+    in_float32 = False  # see `pointwise`
 
     def __init__(
         self,
@@ -495,7 +523,10 @@ class Op:
         for unknown in [each for each in tensors if each not in self.position]:
             raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
         #: Per input, whether it has no gradient.
-        self._constant = [joint is None and formulas.get(arguments[i]) is None for i in self.inputs]
+        self._constant = [
+            formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas)
+            for i in self.inputs
+        ]
         self.plans: dict[Any, Plan] = {}
         #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
         self.wants = {
@@ -693,9 +724,10 @@ class Op:
         """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
         plan = self.plans.get(key) or self.plan_of(key)
         overload = self.overload
-        node: OpNode = _new(
-            self.node_class if overload is None or values[overload[0]] is None else overload[1]
-        )
+        if overload is None or values[overload[0]] is None:
+            node = self.node_class()
+        else:
+            node = overload[1]()
         node.edges = tuple(edges)
         node.plan = plan
         node.hooks = None
@@ -714,6 +746,8 @@ class Op:
                 saved.append(values[source[1]])
             elif kind == INPUT and values[source[1]]._cell is not None:
                 saved.append((values[source[1]], values[source[1]]._cell[0]))
+            elif kind == PROPERTY:
+                saved.append(source[1](values))
             else:
                 saved.append(self.saved(source, values, outs, cell, residuals))
         return node
@@ -894,7 +928,7 @@ def op(
         name: the node's class name without "Backward0"; by default the function's name in capitals as PyTorch's.
         many: the name of the argument that is a sequence of tensors; its formula returns one gradient for each.
         joint: one rule for all `inputs`: `rule(g, needs, ...)` returns a tuple; `needs` says which are wanted.
-        inputs: the tensor arguments of `joint`.
+        inputs: the tensor arguments of `joint`; None for the formula of one that has no gradient.
         outputs: how many tensors come out, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
             None for those unused.
         nondiff: which of the outputs are not differentiable (indices).
@@ -902,7 +936,7 @@ def op(
             are a cache: under create_graph a formula gets None for them and computes them from the inputs.
         view: the output shares the memory of the first argument.
         broadcasts: inputs broadcast, so gradients are summed to their shapes.
-        result: makes the returned value of the outputs (a named tuple's class).
+        result: makes what is returned of the list of outputs (a named tuple's class).
         overload: (argument, class name): the name that PyTorch gives the node where that argument is not None.
         **formulas: per tensor argument the formula of its gradient, or None where it has none.
     """
@@ -960,7 +994,7 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
             if not state.grad or x._cell is None:
                 return out
             if x._requires_grad:
-                node = _new(node_class)
+                node = node_class()
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
@@ -985,6 +1019,7 @@ def pointwise(
     doc: str | None = None,
     node_name: str | None = None,
     linear: bool = False,
+    in_float32: bool = False,
     **formulas: Formula | None,
 ) -> Any:
     """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
@@ -996,6 +1031,7 @@ def pointwise(
         doc: the public docstring.
         node_name: PyTorch's name of the node, if it is not the public name in capitals.
         linear: a product of matrices, say: linear in each argument, and called in the same way, but not pointwise.
+        in_float32: a number for the second argument is not rounded to the 16 bits of the first; `f(x, 1)` is x.
         **formulas: per argument, in order, the formula of its gradient, or None.
     """
     arguments = tuple(formulas)
@@ -1004,7 +1040,7 @@ def pointwise(
         kernel, formulas, arguments=arguments, tails={count: (), -1: (_MISSING,) * count}, positional=count,
         name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
     )  # fmt: skip
-    made.linear, made.elementwise = linear, not linear
+    made.linear, made.elementwise, made.in_float32 = linear, not linear, in_float32
     caller = _public(made, _unary(made) if count == 1 else _binary(made))
     caller.__name__ = caller.__qualname__ = name
     caller.__doc__ = doc
@@ -1030,7 +1066,7 @@ def _caller(made: Op) -> Callable[..., Any]:
         return _caller_of_many(made)
     kernel, tails, positional, plans = made.kernel, made.tails, made.positional, made.plans
     plain = len(made.arguments) == positional  # nothing is given to the kernel by keyword
-    alone, wrapped, view = made.outputs == 1 and not made.residuals, made.result, made.view
+    alone, view = made.outputs == 1 and not made.residuals, made.view
     node_class, overload, differentiable = made.node_class, made.overload, 0 not in made.nondiff
     # Per input its position, and the bits of `Op.plans` that say that it needs a gradient, and that it is a tensor.
     slots = [(i, 0 if made._constant[k] else 1 << k, 256 << k) for k, i in enumerate(made.inputs)]
@@ -1069,8 +1105,7 @@ def _caller(made: Op) -> Callable[..., Any]:
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
         if not alone:
-            recorded = edges if key & 255 else None
-            return several_outputs(made, values, result, state, key, recorded)
+            return several_outputs(made, values, result, state, key, edges if key & 255 else None)
         if type(result) is not np.ndarray:
             result = as_array(result)
         out: Tensor = _new(Tensor)
@@ -1081,16 +1116,19 @@ def _caller(made: Op) -> Callable[..., Any]:
             make_view(out, values[0], state)
         else:
             out._cell = None if state.inference else [0]
-        if key & 255 and differentiable and result.dtype.kind in FLOATS:
-            node: Any = _new(
-                node_class if overload is None or values[overload[0]] is None else overload[1]
+        if not (key & 255 and differentiable):
+            return out
+        dtype = result.dtype
+        if dtype is _F32 or dtype.kind in FLOATS:
+            node: Any = (
+                node_class() if overload is None or values[overload[0]] is None else overload[1]()
             )
             node.edges = tuple(edges)
             node.plan = plan = plans.get(key) or made.plan_of(key)
             node.hooks = None
             node.number = next(numbers)
             node.shape = result.shape
-            node.dtype = result.dtype
+            node.dtype = dtype
             saved: list[Any] = []
             node.saved = saved
             for source in plan.sources:
@@ -1103,7 +1141,7 @@ def _caller(made: Op) -> Callable[..., Any]:
                     saved.append(made.saved(source, values, (result,), out._cell))
             out._edge = (node, 0)
             out._requires_grad = True
-        return out if wrapped is None else wrapped(out)
+        return out
 
     return call
 
@@ -1130,13 +1168,22 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
             result = kernel(*arrays) if plain else made.compute(arrays)
         except (ValueError, TypeError) as error:
             raise translated(made, values, error) from None
-        edges = made.edges_of(given) if state.grad and differentiable else None
+        edges: list[Edge | None] = []
+        found = False
+        if state.grad and differentiable:
+            for each in given:
+                if each._view is not None:
+                    refresh(each)
+                if each._requires_grad:
+                    found = True
+                    edges.append(each._edge or leaf_edge(each))
+                else:
+                    edges.append(None)
         if not alone:
-            return several_outputs(made, values, result, state, None, edges)
+            return several_outputs(made, values, result, state, None, edges if found else None)
         out = wrap(result)
-        if edges is not None and result.dtype.kind in FLOATS:
-            node = made.node(None, edges, values, (result,), out._cell)
-            out._edge = (node, 0)
+        if found and result.dtype.kind in FLOATS:
+            out._edge = (made.node(None, edges, values, (result,), out._cell), 0)
             out._requires_grad = True
         return out
 
@@ -1157,54 +1204,64 @@ def several_outputs(
         edges: the inputs' edges; None if nothing is to be recorded.
     """
     hidden, several = len(made.residuals), made.outputs != 1
-    results = [as_array(each) for each in result] if hidden or several else [as_array(result)]
-    residuals = tuple(results[-hidden:]) if hidden else ()
-    arrays = results[:-hidden] if hidden else results
-    tensors = [wrap(array) for array in arrays]
-    if made.view:
-        for each in tensors:
+    results = result if hidden or several else (result,)
+    count = len(results) - hidden
+    arrays, tensors = [], []
+    inference, view = state.inference, made.view
+    for array in results[:count] if hidden else results:
+        if type(array) is not np.ndarray:
+            array = as_array(array)
+        arrays.append(array)
+        each: Tensor = _new(Tensor)
+        each._array = array
+        each._grad = each._view = each._hooks = each._accumulator = each._edge = None
+        each._requires_grad = False
+        each._cell = None if inference else [0]
+        if view:
             make_view(each, values[0], state, SEVERAL if several else USUAL)
+        tensors.append(each)
     if edges is not None:
         node: Any = None
-        for number, array in enumerate(arrays):
-            if array.dtype.kind in FLOATS and number not in made.nondiff:
+        residuals = tuple([as_array(each) for each in results[count:]]) if hidden else ()
+        nondiff = made.nondiff
+        for number, each in enumerate(tensors):
+            if arrays[number].dtype.kind in FLOATS and number not in nondiff:
                 if node is None:
                     node = made.node(key, edges, values, tuple(arrays), tensors[0]._cell, residuals)
-                each = tensors[number]
                 each._edge, each._requires_grad = (node, number), True
     if made.result is not None:
-        return made.result(*tensors)
+        return made.result(tensors)
     return tuple(tensors) if several else tensors[0]
 
 
 def _caller_of_one(made: Op) -> Callable[..., Any]:
     """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
-    kernel, tails, positional, node_class = (
-        made.kernel,
-        made.tails,
-        made.positional,
-        made.node_class,
-    )
+    kernel, tails, positional = made.kernel, made.tails, made.positional
+    node_class, overload = made.node_class, made.overload
     plan = made._plan((True,), (True,)) if made.wants else None
+    sources = [] if plan is None else plan.sources
+    saves_arguments = overload is not None or any(kind in (PLAIN, PROPERTY) for kind, _ in sources)
     keyword_only = len(made.arguments) > positional
-    wrapped, overload = made.result, made.overload
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(x: Any = _MISSING, *args: Any, **kwargs: Any) -> Any:
         state = local.state
         if state.modes is not None:
-            return dispatch(made, call, args, kwargs)
-        tail = None if kwargs else tails.get(len(args))
-        values = made.bind(args, kwargs) if tail is None else args + tail
-        x = values[0]
-        if not isinstance(x, Tensor):
+            return dispatch(made, call, args if x is _MISSING else (x, *args), kwargs)
+        values: tuple[Any, ...] = ()
+        if kwargs or x is _MISSING:
+            values = made.bind(args if x is _MISSING else (x, *args), kwargs)
+            x, args = values[0], values[1:positional]
+        if type(x) is not Tensor and not isinstance(x, Tensor):
             x = made.adopted(x, 0)
-            values = (x, *values[1:])
         try:
-            if kwargs and keyword_only:
+            if values and keyword_only:
                 array = made.compute([x._array, *values[1:]])
             else:
-                array = kernel(x._array, *values[1:positional])
+                array = kernel(x._array, *args)  # which has the defaults
         except (ValueError, TypeError) as error:
+            values = values or made.bind(
+                (x, *args), kwargs
+            )  # (PyTorch's error, if it is their number)
             raise translated(made, values, error) from None
         if type(array) is not np.ndarray:
             array = as_array(array)
@@ -1216,29 +1273,37 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
         if state.grad and plan is not None:
             if x._view is not None:
                 refresh(x)
-            if x._requires_grad and array.dtype.kind in FLOATS:
-                node: Any = _new(
-                    node_class if overload is None or values[overload[0]] is None else overload[1]
+            dtype = array.dtype
+            if x._requires_grad and (dtype is _F32 or dtype.kind in FLOATS):
+                if saves_arguments and not values:
+                    values = (x, *args, *tails[len(args) + 1])
+                node: Any = (
+                    node_class()
+                    if overload is None or values[overload[0]] is None
+                    else overload[1]()
                 )
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
                 node.number = next(numbers)
                 node.shape = array.shape
-                node.dtype = array.dtype
-                saved = []
-                for source in plan.sources:
-                    kind, position = source
-                    if kind == PLAIN:
-                        saved.append(values[position])
-                    elif kind == SHAPE:
+                node.dtype = dtype
+                saved: list[Any] = []
+                for source in sources:
+                    if source is _OUT:
+                        saved.append((array, out._cell, 0))
+                    elif source is _X and x._cell is not None:
+                        saved.append((x, x._cell[0]))
+                    elif source[0] == PLAIN:
+                        saved.append(values[source[1]])
+                    elif source[0] == SHAPE:
                         saved.append(x._array.shape)
                     else:
-                        saved.append(made.saved(source, values, (array,), out._cell))
+                        saved.append(made.saved(source, values or (x,), (array,), out._cell))
                 node.saved = saved
                 out._edge = (node, 0)
                 out._requires_grad = True
-        return out if wrapped is None else wrapped(out)
+        return out
 
     return call
 
@@ -1259,10 +1324,11 @@ def _unary(made: Op) -> Callable[[Any], Any]:
         x, state = input, local.state
         if state.modes is not None:
             return dispatch(made, call, (x,), {})
-        if not isinstance(x, Tensor):
+        if type(x) is not Tensor and not isinstance(x, Tensor):
             made.refuse(x, 0)
         array = x._array
-        if floating and array.dtype.kind not in FLOATS:
+        dtype = array.dtype
+        if floating and dtype is not _F32 and dtype.kind not in FLOATS:
             array = array.astype(dtypes.get_default_dtype().numpy)
         try:
             array = kernel(array) if array.size < LARGE else of_many(array)
@@ -1277,14 +1343,15 @@ def _unary(made: Op) -> Callable[[Any], Any]:
             out._cell = [0]
             if x._view is not None:
                 refresh(x)
-            if x._requires_grad and plan is not None and array.dtype.kind in FLOATS:
-                node: Any = _new(node_class)
+            dtype = array.dtype
+            if x._requires_grad and plan is not None and (dtype is _F32 or dtype.kind in FLOATS):
+                node: Any = node_class()
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
                 node.number = next(numbers)
                 node.shape = array.shape
-                node.dtype = array.dtype
+                node.dtype = dtype
                 if saves_x:
                     if x._cell is None or saves_out:
                         node.saved = [
@@ -1370,17 +1437,18 @@ def _binary(made: Op) -> Callable[..., Any]:
             plan = plan_x_of_two if y_is_tensor else plan_x
         else:
             plan = plan_both
-        if plan is None or array.dtype.kind not in FLOATS:
+        dtype = array.dtype
+        if plan is None or (dtype is not _F32 and dtype.kind not in FLOATS):
             out._edge = None
             out._requires_grad = False
             return out
-        node: Any = _new(node_class)
+        node: Any = node_class()
         node.edges = (ex, ey)
         node.plan = plan
         node.hooks = None
         node.number = next(numbers)
         node.shape = array.shape
-        node.dtype = array.dtype
+        node.dtype = dtype
         sources = plan.sources
         if sources == _BOTH and x._cell is not None and y._cell is not None:
             node.saved = ((y, y._cell[0]), (x, x._cell[0]))
@@ -1405,14 +1473,15 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     """
     if made.name == "sub":
         refuse_booleans(x, y)
-    if isinstance(x, Tensor) and not isinstance(y, Tensor):
-        kind = x._array.dtype.kind
-        if kind == "f" and type(y) in (float, int, bool):  # (NumPy would widen bfloat16)
-            return x._array, y
-    elif isinstance(y, Tensor) and not isinstance(x, Tensor):
-        kind = y._array.dtype.kind
-        if kind == "f" and type(x) in (float, int, bool):
-            return x, y._array
+    if not made.in_float32:
+        if isinstance(x, Tensor) and not isinstance(y, Tensor):
+            kind = x._array.dtype.kind
+            if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
+                return x._array, y
+        elif isinstance(y, Tensor) and not isinstance(x, Tensor):
+            kind = y._array.dtype.kind
+            if kind == "f" and type(x) in _PLAIN_NUMBERS:
+                return x, y._array
     x, y = (
         each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
         for k, each in enumerate((x, y))
@@ -1429,6 +1498,16 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     if made.floating and not target.is_floating_point:
         target = dtypes.get_default_dtype()
     numpy_dtype = target.numpy
+    if (
+        made.in_float32
+        and numpy_dtype.itemsize == 2
+        and target.is_floating_point
+        and not (isinstance(y, Tensor) and y._array.ndim)
+    ):
+        wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
+        return wide.astype(numpy_dtype), np.ones(
+            (), numpy_dtype
+        )  # the result, and what leaves it as it is
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 
 

@@ -185,7 +185,7 @@ def _stack() -> list[str]:
 #: Ops whose names are not PyTorch's.
 _NAMES = {
     "constant_pad": "constant_pad_nd",
-    "cross_entropy": "cross_entropy_loss",
+    "_cross_entropy": "cross_entropy_loss",
     "kept": "where",
     "logsigmoid": "log_sigmoid",
 }

@@ -106,6 +106,9 @@ class FunctionEvent(FormattedTimesMixin):
         start_us: float,
         end_us: float,
         *,
+        node_id: int = -1,
+        sequence_nr: int = -1,
+        fwd_thread: int | None = None,
         trace_name: str | None = None,
         input_shapes: list[list[int]] | None = None,
         stack: list[str] | None = None,
@@ -114,6 +117,7 @@ class FunctionEvent(FormattedTimesMixin):
         flops: int = 0,
     ) -> None:
         self.id, self.name, self.thread, self.scope = id, name, thread, scope
+        self.node_id, self.sequence_nr, self.fwd_thread = node_id, sequence_nr, fwd_thread
         self.trace_name = trace_name or name
         self.time_range = Interval(start_us, end_us)
         self.cpu_time_total = self.self_cpu_time_total = end_us - start_us

@@ -179,9 +179,13 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     ) -> Any:
         """Copy what a write in place would change, then do as all hooks do."""
         if getattr(op, "caller", caller) is not caller:
-            for handle in self._saved.pop(id(args[0]._cell), ()):
-                handle.tensor = handle.tensor.clone()
+            self.before_write(args[0])
         return super().call(op, caller, args, kwargs)
+
+    def before_write(self, x: Any) -> None:
+        """Copy what was saved on the memory of a tensor that will be written to."""
+        for handle in self._saved.pop(id(x._cell), ()):
+            handle.tensor = handle.tensor.clone()
 
     def _pack(self, tensor: Any) -> _Handle:
         handle = _Handle(tensor.detach())

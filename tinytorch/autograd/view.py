@@ -187,6 +187,13 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
         check_inference()
     if not overlap and expanded(tensor._array):
         raise shared_places()
+    announce(tensor)
+
+
+def announce(tensor: Tensor) -> None:
+    """Tell the modes of a write that goes past the ops."""
+    for mode in local.state.modes or ():
+        mode.before_write(tensor)
 
 
 def count_write(tensor: Tensor) -> None:
