@@ -18,10 +18,11 @@ FLOORS = [
     ("_version", "dtypes", "device", "layout"),
     ("kernels",),
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
-     "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad"),
+     "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad",
+     "autograd.autocast"),
     ("ops",),
     ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "special", "cuda",
-     "distributions", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing"),
+     "distributions", "absent", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing"),
     ("utils", ""),
 ]  # fmt: skip
 

@@ -40,6 +40,7 @@ from tinytorch.ops.norm import *
 from tinytorch.ops.matrices import *  # after reduce: its norm knows singular values
 from tinytorch.ops.resample import *
 from tinytorch.ops.shape import *
+from tinytorch.ops.solve import *
 from tinytorch.ops.special import *
 from tinytorch.ops.statistics import *
 from tinytorch.ops.storage import *
@@ -58,6 +59,7 @@ from tinytorch import (
     cpu,
     cuda,
     data,
+    distributed,
     func,
     linalg,
     mps,
@@ -97,12 +99,10 @@ from tinytorch.cuda import OutOfMemoryError
 from tinytorch.switches import *
 from tinytorch.func import vmap
 from tinytorch.nn.functional import (
-    alpha_dropout,
     bilinear,
     celu,
     celu_,
     cosine_similarity,
-    dropout,
     layer_norm,
     pairwise_distance,
     relu_,
@@ -121,11 +121,13 @@ from tinytorch.losses import *
 from tinytorch.summary import summary
 from tinytorch.ops.create import inclusive_range as range
 from tinytorch import functions as _functions
+from tinytorch.amp import lists as _lists
 from tinytorch.ops import out as _out
 # isort: on
 
 globals().update(_functions.functions())
 
+_lists.install(globals())
 _out.install_all(globals())
 
 from math import e, inf, nan, pi
@@ -133,7 +135,7 @@ from math import e, inf, nan, pi
 newaxis = None
 
 # Of some size, and few programs need them: imported when first asked for.
-_LATER = ("distributions", "testing")
+_LATER = ("distributions", "functional", "hub", "jit", "testing")
 
 
 def __getattr__(name: str) -> object:

@@ -18,6 +18,8 @@ __all__ = [
     "set_default_dtype", "short", "uint8",
 ]  # fmt: skip
 
+FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
+
 BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tinytorch._tensor import Tensor
 from tinytorch.nn import functional
 
 __all__ = [
-    "alpha_dropout_", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout",
-    "feature_dropout_",
+    "alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_",
+    "feature_dropout", "feature_dropout_",
 ]  # fmt: skip
 
 #: The methods that PyTorch has as functions too, and no module of the ops exports.
@@ -33,14 +32,53 @@ def _check_probability(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`, if `train`.
+
+    Raises:
+        RuntimeError: `p` is no probability.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dropout(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
+    """
+    _check_probability(p)
+    return functional.dropout(input, p, train)
+
+
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`."""
+    """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dropout_(torch.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
+    """
     _check_probability(p)
     return functional.dropout(input, p, train, True)
 
 
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Return `nn.functional.alpha_dropout(input, p, train)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
+    """
+    _check_probability(p)
+    return functional.alpha_dropout(input, p, train)
+
+
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `nn.functional.alpha_dropout` in place, if `train`."""
+    """Apply `nn.functional.alpha_dropout` in place, if `train`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.alpha_dropout_(torch.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
+    """
     _check_probability(p)
     return functional.alpha_dropout(input, p, train, True)
 
@@ -60,23 +98,19 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     _check_probability(p)
-    if not train or not p or not input.numel():
-        return input
-    if input.ndim < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    if p == 1:
-        return input * 0.0
-    alpha = 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946  # selu's
-    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    kept = input.new_empty((*input.shape[:2], *(1,) * (input.ndim - 2))).bernoulli_(1 - p)
-    made: Tensor = input * (kept * a) + ((kept - 1) * (alpha * a) + alpha * a * p)
-    return made
+    return functional.feature_alpha_dropout(input, p, train)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_alpha_dropout` in place."""
-    made = feature_alpha_dropout(input, p, train)
-    return input if made is input else input.copy_(made)
+    """Apply `feature_alpha_dropout` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.feature_alpha_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+    """
+    _check_probability(p)
+    return functional.feature_alpha_dropout(input, p, train, True)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -92,15 +126,16 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         True
     """
     _check_probability(p)
-    if not train or not p or not input.numel():
-        return input
-    if input.ndim < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    flat: Tensor = input.reshape(*input.shape[:2], -1)
-    return functional.dropout1d(flat, p, True).reshape(input.shape)
+    return functional._channels_dropped(input, p, train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_dropout` in place."""
-    made = feature_dropout(input, p, train)
-    return input if made is input else input.copy_(made)
+    """Apply `feature_dropout` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.feature_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+    """
+    _check_probability(p)
+    return functional._channels_dropped(input, p, train, True)

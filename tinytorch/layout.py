@@ -8,7 +8,13 @@ __all__ = [
 
 
 class layout:
-    """A layout: `strided` is the only one."""
+    """A layout: `strided` is the only one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.strided
+        torch.strided
+    """
 
     __slots__ = ("name",)
 
@@ -23,7 +29,13 @@ class layout:
 
 
 class memory_format(layout):
-    """An order of dimensions in memory."""
+    """An order of dimensions in memory.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(1, 2, 3, 3).to(memory_format=torch.contiguous_format).is_contiguous()
+        True
+    """
 
     __slots__ = ()
 

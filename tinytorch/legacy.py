@@ -35,7 +35,13 @@ class _TypedTensor(type):
 
 def _typed(dtype: dtypes.dtype) -> Any:
     name = f"{dtype.tensor_name}Tensor"
-    doc = f"Tensors of {dtype}: `{name}(2, 3)` from sizes, `{name}([1, 2])` from data; a type for `isinstance`."
+    doc = f"""Tensors of {dtype}: `{name}(2, 3)` from sizes, `{name}([1, 2])` from data; a type for `isinstance`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> isinstance(torch.{name}([0, 1]), torch.{name}), torch.{name}(2, 3).dtype
+        (True, {dtype})
+    """
     return _TypedTensor(name, (), {"dtype": dtype, "__doc__": doc})
 
 

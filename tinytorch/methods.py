@@ -20,6 +20,7 @@ from tinytorch.ops import (
     random,
     reduce,
     shape,
+    solve,
     special,
     statistics,
     storage,
@@ -67,7 +68,8 @@ METHODS: dict[Any, str] = {
     linalg: """
         addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer trace vdot
     """,
-    decompose: "det logdet matrix_exp matrix_power",
+    decompose: "det logdet",
+    solve: "matrix_exp matrix_power",
     matrices: """
         cholesky cholesky_inverse cholesky_solve corrcoef cov cross dist geqrf inverse kron lu lu_solve norm orgqr
         ormqr pinverse qr renorm renorm_ slogdet svd triangular_solve
@@ -150,6 +152,11 @@ def _backward(
     engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _divided_by(self: Tensor, other: Any) -> Any:
+    """Return `other / self`, rounded as PyTorch does: its operator multiplies by the reciprocal."""
+    return pointwise.mul(pointwise.reciprocal(self), other)
+
+
 def _reflected(op: Any) -> Any:
     def reflected(self: Any, other: Any) -> Any:
         return op(other, self)
@@ -179,7 +186,8 @@ _div_rounded = {
 }
 _clamp = in_place(pointwise._clamp, "clamp_")
 _clamp_to_tensors = in_place(pointwise._clamp_to_tensors, "clamp_")
-_pow = in_place(pointwise._raised, "pow_")
+_pow, _pow_to = (in_place(each, "pow_") for each in (pointwise._raised, pointwise._raised_to))
+_lerp, _lerp_to = (in_place(each, "lerp_") for each in (pointwise._lerp, pointwise._lerp_to))
 
 
 def _check_read(self: Tensor, other: Any) -> None:
@@ -189,27 +197,51 @@ def _check_read(self: Tensor, other: Any) -> None:
 
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Add `alpha * other` in place."""
+    """Add `alpha * other` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1.0, 2.0]).add_(torch.tensor([3.0, 4.0]), alpha=10)
+        tensor([31., 42.])
+    """
     _check_read(self, other)
     return _add(self, pointwise._scaled(self, other, alpha))
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Subtract `alpha * other` in place."""
+    """Subtract `alpha * other` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1.0, 2.0]).sub_(1)
+        tensor([0., 1.])
+    """
     _check_read(self, other)
     refuse_booleans(self, other)
     return _sub(self, pointwise._scaled(self, other, alpha))
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide by `other` in place; see `div`."""
+    """Divide by `other` in place; see `div`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1.0, 5.0]).div_(2, rounding_mode="floor")
+        tensor([0., 2.])
+    """
     if rounding_mode is None:
         return _div(self, other)
     return _div_rounded[rounding_mode](self, other)
 
 
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Bound in place; see `clamp`."""
+    """Bound in place; see `clamp`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([-1.0, 0.5, 2.0]).clamp_(0, 1)
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     if min is None and max is None:
         raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor) or not self.dtype.is_floating_point:
@@ -218,29 +250,56 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Interpolate in place; see `lerp`."""
-    return self.copy_(pointwise.lerp(self, end, weight))
+    """Interpolate in place; see `lerp`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([0.0, 10.0]).lerp_(torch.tensor([10.0, 20.0]), 0.5)
+        tensor([ 5., 15.])
+    """
+    pointwise._check_same_dtype("end", end, self)
+    if isinstance(weight, Tensor):
+        return _lerp_to(self, end, pointwise.lerp_weight(self, weight))
+    return _lerp(self, end, weight)
 
 
 def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Add `value * tensor1 * tensor2` in place."""
+    """Add `value * tensor1 * tensor2` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).addcmul_(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
+        tensor([31., 81.])
+    """
     pointwise.check_products(self, tensor1, tensor2)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
 def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Add `value * tensor1 / tensor2` in place."""
+    """Add `value * tensor1 / tensor2` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).addcdiv_(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=10)
+        tensor([6., 6.])
+    """
     pointwise.check_true_division(tensor1, tensor2)
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
 def pow_(self: Tensor, exponent: Any) -> Tensor:
-    """Raise to the power `exponent` in place."""
+    """Raise to the power `exponent` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([2.0, 3.0]).pow_(2)
+        tensor([4., 9.])
+    """
     if type(exponent) is int:
         pointwise.check_exponent(self, exponent)
     elif type(exponent) is bool and self._array.dtype == bool:
         return self.copy_(pointwise.pow(self, exponent))
-    return _pow(self, exponent)
+    return (_pow_to if isinstance(exponent, Tensor) else _pow)(self, exponent)
 
 
 def invert(self: Tensor) -> Tensor:
@@ -263,7 +322,8 @@ OPERATORS: dict[str, Any] = {
     "__rmul__": pointwise.mul,
     "__imul__": _mul,
     "__truediv__": pointwise.true_divide,
-    "__rtruediv__": _reflected(pointwise.true_divide),
+    "__rtruediv__": _divided_by,
+    "__rdiv__": _divided_by,
     "__itruediv__": _div,
     "__floordiv__": pointwise.floor_divide,
     "__rfloordiv__": _reflected(pointwise.floor_divide),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -767,3 +768,46 @@ def test_every_public_name_is_in_pytorch(name: str) -> None:
         return callable(getattr(t.nn.functional, name))
 
     same_as_pytorch(program)
+
+
+UNUSUAL: dict[str, Callable[[Any], Any]] = {
+    "one variance for all samples": lambda t: t.nn.functional.gaussian_nll_loss(
+        double(t, 4, 3), double(t, 4, 3), t.full((1, 3), 0.5, dtype=t.float64)
+    ),
+    "one variance for a channel's neighbours": lambda t: t.nn.GaussianNLLLoss(reduction="none")(
+        double(t, 2, 3, 4), double(t, 2, 3, 4), t.full((2, 1, 4), 0.5, dtype=t.float64)
+    ),
+    "variances of two lengths of 1": lambda t: t.nn.functional.gaussian_nll_loss(
+        double(t, 2, 3, 4), double(t, 2, 3, 4), t.ones(1, 1, 4, dtype=t.float64)
+    ),
+    "batch_norm, eps 0 in training": lambda t: t.nn.functional.batch_norm(
+        double(t, 4, 3), None, None, training=True, eps=0.0
+    ),
+    "batch_norm, negative eps": lambda t: t.nn.BatchNorm1d(3, eps=-1.0).eval()(t.zeros(4, 3)),
+    "batch_norm, eps 0": lambda t: t.nn.BatchNorm1d(3, eps=0.0).eval()(t.ones(4, 3)),
+    "fractional pool, samples of another dtype": lambda t: t.nn.FractionalMaxPool2d(
+        2, output_ratio=0.5, _random_samples=t.full((1, 3, 2), 0.5, dtype=t.float64)
+    )(t.ones(1, 3, 6, 6)),
+    **{
+        f"multi_margin_loss {shape} {labels} {dtype}": lambda t, shape=shape, labels=labels, dtype=dtype: (
+            t.nn.functional.multi_margin_loss(t.ones(shape), t.zeros(labels, dtype=getattr(t, dtype)))
+        )
+        for shape, labels, dtype in [
+            ((5, 4), (3,), "int64"), ((5, 4), (5, 1), "int64"), ((5,), (1,), "int64"), ((5,), (), "int64"),
+            ((5,), (2,), "int64"), ((), (), "int64"), ((4, 0), (4,), "int64"),
+            ((2, 3, 4), (2,), "int64"), ((1, 4), (), "int64"), ((2, 4), (2,), "int32"), ((2, 4), (2,), "float32"),
+        ]
+    },
+    "multi_margin_loss, no such label": lambda t: t.nn.functional.multi_margin_loss(
+        t.ones(2, 4), t.tensor([1, 4])
+    ),
+    "multi_margin_loss, too few weights": lambda t: t.nn.functional.multi_margin_loss(
+        t.ones(2, 4), t.tensor([1, 3]), weight=t.ones(3)
+    ),
+}  # fmt: skip
+
+
+@needs_oracle
+@parametrize("name", UNUSUAL)
+def test_unusual_arguments(name: str) -> None:
+    same_as_pytorch(UNUSUAL[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
+from tests.samples import normal
 from tests.samples.decompose import positive, spread_out
 from tinytorch.autograd import gradcheck, gradgradcheck
 from tinytorch.kernels import decompose as kernels
@@ -35,8 +37,15 @@ OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
     "eigvalsh U": lambda a: tinytorch.linalg.eigvalsh(a, "U"),
     "eigh": lambda a: [part**2 for part in tinytorch.linalg.eigh(a)],
     "pinv": lambda a: tinytorch.linalg.pinv(a, hermitian=True),
-    "lobpcg": lambda a: [part**2 for part in tinytorch.lobpcg(a, 2)],
-    "inverse": lambda a: tinytorch.cholesky_inverse(tinytorch.linalg.cholesky(a)),
+    "lobpcg": lambda a: [part**2 for part in tinytorch.lobpcg(a, 1)],
+    "cholesky_inverse": lambda a: tinytorch.cholesky_inverse(tinytorch.linalg.cholesky(a)),
+    "cholesky_inverse upper": lambda a: tinytorch.cholesky_inverse(
+        tinytorch.linalg.cholesky(a, upper=True), upper=True
+    ),
+    "cholesky_solve": lambda a: tinytorch.cholesky_solve(a * a, tinytorch.linalg.cholesky(a)),
+    "cholesky_solve upper": lambda a: tinytorch.cholesky_solve(
+        a * a, tinytorch.linalg.cholesky(a, upper=True), upper=True
+    ),
 }
 
 
@@ -59,9 +68,6 @@ OF_GENERAL: dict[str, Callable[[Any], Any]] = {
 OF_GENERAL |= {
     "vander": lambda a: tinytorch.vander(a[0], 4),
     "kron": lambda a: tinytorch.kron(a[0], a),
-    "cholesky_solve": lambda a: tinytorch.cholesky_solve(a, a),
-    "cholesky_solve upper": lambda a: tinytorch.cholesky_solve(a, a, upper=True),
-    "cholesky_inverse": lambda a: tinytorch.cholesky_inverse(a),
 }
 
 
@@ -192,6 +198,43 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.renorm(torch.ones(2, 2), -1, 0, 1),
     lambda torch: torch.renorm(torch.ones(2), 2, 0, 1),
     lambda torch: torch.pca_lowrank(torch.ones(2, 3), q=9),
+    *[
+        lambda torch, f=f: getattr(torch.linalg, f)(torch.full((2, 2), math.nan))  # type: ignore[misc]
+        for f in ("cholesky", "svd", "svdvals", "eigh", "eigvalsh", "pinv", "matrix_rank", "cond")
+    ],
+    *[
+        lambda torch, f=f: getattr(torch.linalg, f)(3)  # type: ignore[misc]
+        for f in ("vander", "tensorinv")
+    ],
+    lambda torch: torch.linalg.vander(torch.ones(2, 1)),
+    lambda torch: torch.linalg.vander(torch.ones(3).half()),
+    lambda torch: torch.linalg.solve(torch.eye(2), torch.tensor(1.0)),
+    lambda torch: torch.linalg.solve(torch.eye(2).half(), torch.ones(2).half()),
+    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(2), left=False),
+    lambda torch: torch.linalg.solve_triangular(torch.eye(2).long(), torch.eye(2), upper=True),
+    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 3, 1)),
+    lambda torch: torch.linalg.householder_product(torch.eye(2).long(), torch.ones(2).long()),
+    lambda torch: torch.linalg.cross(torch.eye(3).bool(), torch.eye(3).bool()),
+    lambda torch: torch.linalg.cross(torch.eye(3), 3),
+    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), "nuc"),
+    lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
+    lambda torch: torch.linalg.lu_solve(torch.ones(2, 3, 3), torch.ones(3).int(), torch.eye(3)),
+    lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
+    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(2), torch.eye(2)),
+    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
+    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
+    lambda torch: torch.linalg.ldl_factor(torch.eye(2).requires_grad_()).LD.sum().backward(),
+    lambda torch: torch.cholesky(torch.eye(2).long()),
+    lambda torch: torch.cholesky_inverse(torch.zeros(2, 2)),
+    lambda torch: torch.cholesky_solve(torch.eye(2).long(), torch.eye(2).long()),
+    lambda torch: torch.geqrf(torch.eye(2).long()),
+    lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.ones(2, 3, 3)),
+    lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.eye(3).double()),
+    lambda torch: torch.ormqr(torch.ones(2, 3, 3), torch.ones(4, 3), torch.ones(2, 3, 3)),
+    lambda torch: torch.lu_unpack(torch.tensor(1.0), torch.ones(1).int()),
+    lambda torch: torch.lobpcg(torch.eye(2)),
+    lambda torch: torch.chain_matmul(torch.ones(3), torch.ones(3)),
+    lambda torch: torch.linalg.multi_dot([torch.eye(2), torch.eye(2).double()]),
 ]  # fmt: skip
 
 
@@ -230,6 +273,17 @@ RESULTS: list[Callable[[Any], Any]] = [
     lambda torch: torch.corrcoef(torch.ones(3)),
     lambda torch: torch.matrix_power(torch.ones(2, 2, requires_grad=True), 0).detach(),
     lambda torch: torch.renorm(torch.arange(6.0).reshape(2, 3).half(), 1, 1, 2.0),
+    lambda torch: torch.linalg.ldl_factor_ex(torch.zeros(0, 0)),
+    lambda torch: torch.linalg.ldl_factor(torch.zeros(2, 0, 0)),
+    lambda torch: torch.linalg.ldl_solve(torch.zeros(0, 0), torch.zeros(0).int(), torch.zeros(0, 5)),
+    lambda torch: torch.linalg.vander(torch.tensor(3), N=3),
+    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2, 1).double(), upper=True),
+    lambda torch: torch.lu(torch.zeros(2, 2)),
+    lambda torch: torch.autograd.grad(
+        torch.linalg.slogdet(torch.eye(2).requires_grad_().clone())[0], torch.ones(1, requires_grad=True),
+        allow_unused=True,
+    ),
+    lambda torch: torch.linalg.lstsq(torch.eye(3, requires_grad=True), torch.ones(3)).residuals.requires_grad,
 ]  # fmt: skip
 
 
@@ -238,6 +292,110 @@ RESULTS: list[Callable[[Any], Any]] = [
 def test_results(k: int) -> None:
     # (svd_lowrank and corrcoef of rank 1: what is below the rounding of the largest does not count.)
     same_as_pytorch(RESULTS[k], rtol=1e-4, atol=1e-4)
+
+
+# Of a (n, n) positive-definite, b (n, 2), c (n, n) any: results, of which strides and nodes are compared.
+LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "inv": lambda torch, a, b, c: [torch.linalg.inv(c), *torch.linalg.inv_ex(c.mT)],
+    "cholesky": lambda torch, a, b, c: [
+        part
+        for upper in (False, True)
+        for part in (torch.cholesky(a, upper), *torch.linalg.cholesky_ex(a, upper=upper))
+    ],
+    "cholesky_solve": lambda torch, a, b, c: [
+        *[torch.cholesky_solve(b, c, upper) for upper in (False, True)],
+        *[torch.cholesky_inverse(c, upper) for upper in (False, True)],
+    ],
+    "qr": lambda torch, a, b, c: [*torch.linalg.qr(c), *torch.linalg.qr(b, "complete"), *torch.geqrf(b)],
+    "svd": lambda torch, a, b, c: [*torch.linalg.svd(b), *torch.svd(c), *torch.svd(c, compute_uv=False)],
+    "eigh": lambda torch, a, b, c: torch.linalg.eigh(a),
+    "lu": lambda torch, a, b, c: [
+        *torch.linalg.lu(b), *torch.linalg.lu_factor_ex(b), *torch.lu_unpack(*torch.linalg.lu_factor(b.mT)),
+    ],
+    "lu_solve": lambda torch, a, b, c: [
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(c), b if left else b.mT, left=left, adjoint=adjoint)
+        for left in (True, False)
+        for adjoint in (True, False)
+    ],
+    "ldl": lambda torch, a, b, c: [
+        *torch.linalg.ldl_factor(a), torch.linalg.ldl_solve(*torch.linalg.ldl_factor(a), b),
+    ],
+    "solve": lambda torch, a, b, c: [
+        torch.linalg.solve(c, b), torch.linalg.solve(c, b.mT, left=False), torch.linalg.solve(c, b[..., 0]),
+        torch.linalg.solve_ex(c, b.mT, left=False).result,
+    ],
+    "triangular": lambda torch, a, b, c: [
+        torch.linalg.solve_triangular(c, b, upper=True), torch.linalg.solve_triangular(c, b, upper=False),
+        torch.linalg.solve_triangular(c, b.mT, upper=True, left=False),
+        *torch.triangular_solve(b, c, transpose=True),
+    ],
+    "lstsq": lambda torch, a, b, c: [
+        torch.linalg.lstsq(b, c).solution, torch.linalg.lstsq(b.mT, b.mT).solution,
+        torch.linalg.lstsq(b, c[..., 0], driver="gelsd").residuals,
+    ],
+    "householder": lambda torch, a, b, c: [
+        torch.linalg.householder_product(c / 4, b[..., 0]), torch.ormqr(c / 4, b[..., 0], b),
+        torch.ormqr(c / 4, b[..., 0], b.mT, False, True),
+    ],
+    "products": lambda torch, a, b, c: [
+        torch.linalg.cross(b[..., :3, :], b[..., :3, :], dim=-2), torch.linalg.vecdot(a, c), torch.kron(b, c),
+        b[..., :, 0] @ c if c.ndim == 2 else c @ c, torch.trace(c.reshape(-1, 4)), torch.linalg.multi_dot([c[0]] * 2),
+    ],
+    "powers": lambda torch, a, b, c: [torch.linalg.matrix_power(c.mT, n) for n in (0, 1, -1, 2)],
+    "norms": lambda torch, a, b, c: [
+        f(b, order, keepdim=keepdim) if f is torch.linalg.matrix_norm else f(c, order)
+        for f in (torch.linalg.matrix_norm, torch.linalg.cond)
+        for order in ("nuc", 2, -2)
+        for keepdim in (True, False)
+    ],
+    "norms by sums": lambda torch, a, b, c: [
+        torch.linalg.matrix_norm(b, order, keepdim=keepdim)
+        for order in ("fro", 1, -1, math.inf, -math.inf)
+        for keepdim in (True, False)
+    ],
+}  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_strides_and_nodes(name: str, batch: tuple[int, ...]) -> None:
+    def program(torch: Any) -> Any:
+        arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
+        tensors = [
+            torch.tensor(x.tolist(), dtype=torch.float64, requires_grad=True) for x in arrays
+        ]
+        return [
+            (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
+            for part in LAYOUTS[name](torch, *tensors)
+        ]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_old_solvers() -> None:
+    def program(torch: Any) -> Any:
+        found = []
+        for flags in ((True, True, True), (False, False, False), (True, False, False)):
+            a, b = (
+                torch.tensor(x.tolist(), requires_grad=True)
+                for x in (spread_out(3, 3), normal(3, 2))
+            )
+            with warnings.catch_warnings():  # (PyTorch warns twice, and again in backward)
+                warnings.simplefilter("ignore")
+                solution, copy = torch.triangular_solve(b, a, *flags)
+                ((solution**2).sum() + (copy**3).sum()).backward()
+            found += [solution, copy, a.grad, b.grad]
+        return found
+
+    def wrong(torch: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.triangular_solve(torch.eye(2), torch.eye(2).double())
+
+    same_as_pytorch(program, rtol=1e-4, atol=1e-4)
+    same_as_pytorch(wrong)
 
 
 DEPRECATED: dict[str, Callable[[Any], Any]] = {

@@ -411,3 +411,22 @@ def test_a_view_keeps_nothing_but_shapes() -> None:
     y.sum().backward()  # nothing was freed, since no tensor was saved
     assert x.grad is not None
     np.testing.assert_array_equal(x.grad.numpy(), [[0, 2, 2, 2]] * 3)
+
+
+@needs_oracle
+def test_what_another_type_needs_of_a_view() -> None:
+    def program(torch: Any) -> Any:
+        x, found = torch.zeros(4, 4, 3), []
+        for view in (
+            lambda: x[:, :, 1:].view(torch.float64), lambda: x.view(torch.float64),
+            lambda: torch.zeros(4, 7)[:, :2].view(torch.float64), lambda: torch.zeros(4, 6)[:, :2].view(torch.float64),
+            lambda: torch.zeros(0, 5, 64).view(torch.float64),
+            lambda: x[..., ::2].view(torch.int8), lambda: torch.tensor(1.0).view(torch.int8),
+        ):  # fmt: skip
+            try:
+                found.append(view().shape)
+            except RuntimeError as error:
+                found.append(str(error))
+        return found
+
+    same_as_pytorch(program)

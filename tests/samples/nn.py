@@ -437,6 +437,12 @@ ELEMENTS = (
             ),
             at("multi_margin_loss", normal(4), labels(classes=4), reduction=reduction),
             at(
+                "multilabel_margin_loss",
+                normal(3, 4),
+                np.array([[3, 0, -1, 1], [1, 2, 0, 3], [-1, 0, 0, 0]]),
+                reduction=reduction,
+            ),
+            at(
                 "multilabel_soft_margin_loss",
                 normal(3, 4),
                 booleans(3, 4).astype(float),

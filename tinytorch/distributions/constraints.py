@@ -29,13 +29,24 @@ class Constraint:
     Attributes:
         is_discrete: whether the set is discrete.
         event_dim: how many dimensions on the right belong to one value.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.positive.check(torch.tensor([-1.0, 1.0]))
+        tensor([False,  True])
     """
 
     is_discrete: Any = False
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Return per event of `value` whether it is in the set."""
+        """Return per event of `value` whether it is in the set.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.constraints.simplex.check(torch.tensor([0.25, 0.75]))
+            tensor(True)
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -95,7 +106,13 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that is a constraint, and on the class itself a dependent one."""
+    """A property that is a constraint, and on the class itself a dependent one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Uniform(0.0, 2.0).support
+        Interval(lower_bound=0.0, upper_bound=2.0)
+    """
 
     def __init__(
         self,
@@ -113,7 +130,14 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The constraint of events whose parts are constrained each by itself."""
+    """The constraint of events whose parts are constrained each by itself.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> constraint = torch.distributions.constraints.independent(torch.distributions.constraints.positive, 1)
+        >>> constraint.check(torch.tensor([[1.0, 2.0], [1.0, -2.0]]))
+        tensor([ True, False])
+    """
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -208,7 +232,13 @@ class _TwoBounds(Constraint):
 
 
 class _IntegerInterval(_TwoBounds):
-    """Integers with both bounds."""
+    """Integers with both bounds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.integer_interval(0, 3).check(torch.tensor([2.0, 2.5]))
+        tensor([ True, False])
+    """
 
     is_discrete = True
 
@@ -217,14 +247,26 @@ class _IntegerInterval(_TwoBounds):
 
 
 class _Interval(_TwoBounds):
-    """Numbers with both bounds."""
+    """Numbers with both bounds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.interval(0.0, 1.0).check(torch.tensor([1.0, 2.0]))
+        tensor([ True, False])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_TwoBounds):
-    """Numbers with the lower bound, without the upper."""
+    """Numbers with the lower bound, without the upper.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.half_open_interval(0.0, 1.0).check(torch.tensor([0.0, 1.0]))
+        tensor([ True, False])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
@@ -249,14 +291,26 @@ class _IntegerGreaterThan(_LowerBound):
 
 
 class _GreaterThan(_LowerBound):
-    """Numbers above the bound."""
+    """Numbers above the bound.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.greater_than(1.0).check(torch.tensor([1.0, 2.0]))
+        tensor([False,  True])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_LowerBound):
-    """Numbers from the bound on."""
+    """Numbers from the bound on.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.greater_than_eq(1.0).check(torch.tensor([1.0, 2.0]))
+        tensor([True, True])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
@@ -281,14 +335,26 @@ class _IntegerLessThan(_UpperBound):
 
 
 class _LessThan(_UpperBound):
-    """Numbers below the bound."""
+    """Numbers below the bound.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.less_than(1.0).check(torch.tensor([0.0, 1.0]))
+        tensor([ True, False])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Multinomial(_UpperBound):
-    """Vectors of counts that sum to no more than the bound."""
+    """Vectors of counts that sum to no more than the bound.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.constraints.multinomial(3).check(torch.tensor([1.0, 2.0]))
+        tensor(True)
+    """
 
     is_discrete = True
     event_dim = 1
@@ -386,7 +452,14 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Several constraints, each for a piece of given length along a dimension."""
+    """Several constraints, each for a piece of given length along a dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> constraints = torch.distributions.constraints
+        >>> constraints.cat([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
+        tensor([ True, False])
+    """
 
     def __init__(
         self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None
@@ -421,7 +494,14 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Several constraints, each for one index of a dimension."""
+    """Several constraints, each for one index of a dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> constraints = torch.distributions.constraints
+        >>> constraints.stack([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
+        tensor([ True, False])
+    """
 
     def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):

@@ -45,6 +45,13 @@ class Distribution:
 
         Raises:
             ValueError: `value` is no bool.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> distributions = torch.distributions
+            >>> distributions.Distribution.set_default_validate_args(False)
+            >>> unchecked = distributions.Bernoulli(probs=torch.tensor(2.0))
+            >>> distributions.Distribution.set_default_validate_args(True)
         """
         if value not in [True, False]:
             raise ValueError
@@ -88,7 +95,13 @@ class Distribution:
         super().__init__()
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        """Return the distribution with its batch expanded to `batch_shape`."""
+        """Return the distribution with its batch expanded to `batch_shape`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
+            torch.Size([2, 3])
+        """
         new = self._get_checked_instance(_defining_class(type(self)), _instance)
         batch_shape = Size(batch_shape)
         for name, constraint in (self._expanded or self.arg_constraints).items():
@@ -145,16 +158,40 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        """Return samples, (*sample_shape, *batch_shape, *event_shape), without gradients."""
+        """Return samples, (*sample_shape, *batch_shape, *event_shape), without gradients.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample((2,))
+            tensor([[0., 1.],
+                    [0., 1.]])
+        """
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        """Return samples that are differentiable functions of the parameters."""
+        """Return samples that are differentiable functions of the parameters.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> mean = torch.tensor(0.0, requires_grad=True)
+            >>> torch.distributions.Normal(mean, 1.0).rsample((3,)).sum().backward()
+            >>> mean.grad
+            tensor(3.)
+        """
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """Return n samples (deprecated: `sample((n,))`)."""
+        """Return n samples (deprecated: `sample((n,))`).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> import warnings
+            >>> with warnings.catch_warnings():
+            ...     warnings.simplefilter("ignore")
+            ...     torch.distributions.Normal(0.0, 1.0).sample_n(3).shape
+            torch.Size([3])
+        """
         warnings.warn(
             "sample_n(n) will be deprecated. Use .sample((n,)) instead.",
             FutureWarning,
@@ -163,15 +200,33 @@ class Distribution:
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the density or probability of `value`."""
+        """Return the logarithm of the density or probability of `value`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Uniform(0.0, 2.0).log_prob(torch.tensor(1.0))
+            tensor(-0.6931)
+        """
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of no more than `value`."""
+        """Return the probability of no more than `value`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Uniform(0.0, 2.0).cdf(torch.tensor([0.5, 1.0]))
+            tensor([0.2500, 0.5000])
+        """
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile of `value`, the inverse of `cdf`."""
+        """Return the quantile of `value`, the inverse of `cdf`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Uniform(0.0, 2.0).icdf(torch.tensor([0.25, 0.5]))
+            tensor([0.5000, 1.0000])
+        """
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -179,15 +234,33 @@ class Distribution:
 
         Args:
             expand: whether they are expanded to the batch's shape.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Bernoulli(torch.tensor([0.5, 0.5])).enumerate_support()
+            tensor([[0., 0.],
+                    [1., 1.]])
         """
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """Return the entropy in nats."""
+        """Return the entropy in nats.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Uniform(0.0, 1.0).entropy()
+            tensor(0.)
+        """
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """Return exp(entropy)."""
+        """Return exp(entropy).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.Categorical(logits=torch.zeros(4)).perplexity()
+            tensor(4.)
+        """
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:

@@ -17,6 +17,11 @@ class ExponentialFamily(Distribution):
     A subclass gives the natural parameters θ as `_natural_params`, F as `_log_normalizer` and the mean of k as
     `_mean_carrier_measure`; the entropy follows from them.
 
+    Example:
+        >>> import tinytorch as torch
+        >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
+        True
+
     Source:
         Nielsen and Nock, "Entropies and Cross-entropies of Exponential Families", 2010.
     """

@@ -59,7 +59,13 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() + where(self._exponential(), -z, usual)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Return log P(X > value)."""
+        """Return log P(X > value).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_survival_function(torch.tensor(2.0))
+            tensor(-2.)
+        """
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
@@ -67,7 +73,13 @@ class GeneralizedPareto(Distribution):
         return where(self._exponential(), -z, -(c * z).log1p() / c)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """Return log P(X <= value)."""
+        """Return log P(X <= value).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_cdf(torch.tensor(2.0)).exp()
+            tensor(0.8647)
+        """
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:

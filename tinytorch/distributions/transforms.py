@@ -89,7 +89,13 @@ class Transform:
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """Return the same transform with this `cache_size`."""
+        """Return the same transform with this `cache_size`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.transforms.ExpTransform().with_cache(1) is not None
+            True
+        """
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -129,18 +135,38 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return log |det dy/dx|."""
+        """Return log |det dy/dx|.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.tensor([0.0, 1.0])
+            >>> transform = torch.distributions.transforms.ExpTransform()
+            >>> transform.log_abs_det_jacobian(x, transform(x))
+            tensor([0., 1.])
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """Return the shape of t(x) for the shape of x."""
+        """Return the shape of t(x) for the shape of x.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.transforms.StickBreakingTransform().forward_shape((2, 3))
+            (2, 4)
+        """
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Return the shape of x for the shape of t(x)."""
+        """Return the shape of x for the shape of t(x).
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.distributions.transforms.StickBreakingTransform().inverse_shape((2, 3))
+            (2, 2)
+        """
         return shape
 
 
@@ -435,7 +461,14 @@ class _OfNoArguments(Transform):
 
 
 class ExpTransform(_OfNoArguments):
-    """y = exp(x)."""
+    """y = exp(x).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> transform = torch.distributions.transforms.ExpTransform()
+        >>> transform(torch.zeros(2)), transform.inv(torch.ones(2))
+        (tensor([1., 1.]), tensor([0., 0.]))
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -508,7 +541,13 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_OfNoArguments):
-    """y = 1 / (1 + exp(-x)), kept away from 0 and 1."""
+    """y = 1 / (1 + exp(-x)), kept away from 0 and 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.SigmoidTransform()(torch.zeros(2))
+        tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -528,7 +567,13 @@ class SigmoidTransform(_OfNoArguments):
 
 
 class SoftplusTransform(_OfNoArguments):
-    """y = log(1 + exp(x))."""
+    """y = log(1 + exp(x)).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.SoftplusTransform()(torch.zeros(2))
+        tensor([0.6931, 0.6931])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -546,7 +591,13 @@ class SoftplusTransform(_OfNoArguments):
 
 
 class TanhTransform(_OfNoArguments):
-    """y = tanh(x)."""
+    """y = tanh(x).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.TanhTransform()(torch.zeros(2))
+        tensor([0., 0.])
+    """
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -565,7 +616,13 @@ class TanhTransform(_OfNoArguments):
 
 
 class AbsTransform(_OfNoArguments):
-    """y = |x|; the inverse takes the positive x."""
+    """y = |x|; the inverse takes the positive x.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.AbsTransform()(torch.tensor([-1.0, 2.0]))
+        tensor([1., 2.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -675,6 +732,13 @@ class CorrCholeskyTransform(Transform):
 
     tanh makes partial correlations of them; each row is then a point of the unit sphere.
 
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.CorrCholeskyTransform()(torch.zeros(3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.],
+                [0., 0., 1.]])
+
     Source:
         Lewandowski, Kurowicka and Joe, "Generating Random Correlation Matrices Based on Vines and Extended Onion
         Method", 2009.
@@ -750,7 +814,13 @@ class SoftmaxTransform(_OfNoArguments):
 
 
 class StickBreakingTransform(_OfNoArguments):
-    """Real vectors of K-1 to the simplex of K: each number says which part of what is left is broken off."""
+    """Real vectors of K-1 to the simplex of K: each number says which part of what is left is broken off.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.StickBreakingTransform()(torch.zeros(2))
+        tensor([0.3333, 0.3333, 0.3333])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -784,7 +854,14 @@ class StickBreakingTransform(_OfNoArguments):
 
 
 class LowerCholeskyTransform(_OfNoArguments):
-    """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs."""
+    """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.LowerCholeskyTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 0.],
+                [2., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -797,7 +874,14 @@ class LowerCholeskyTransform(_OfNoArguments):
 
 
 class PositiveDefiniteTransform(_OfNoArguments):
-    """Matrices to positive definite ones, L L^T with the L of `LowerCholeskyTransform`."""
+    """Matrices to positive definite ones, L L^T with the L of `LowerCholeskyTransform`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.transforms.PositiveDefiniteTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 2.],
+                [2., 5.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import special
-from tinytorch.kernels.parallel import LARGE, each, rows, share
-from tinytorch.kernels.reduce import total
+from tinytorch.kernels.parallel import LARGE, each, rows, share, writes
+from tinytorch.kernels.reduce import square, total
 
 __all__ = [
     "choose", "elu", "elu_grad", "gelu", "gelu_grad", "hardswish", "keep", "leaky_relu", "log_sigmoid", "log_softmax",
@@ -76,10 +76,25 @@ _MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
 # Rectifiers ---------------------------------------------------------------------------------------
 
 
-def relu(x: Array) -> Array:
+_ZEROS = np.zeros(1 << 12, np.float32)
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
+
+
+@writes
+def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
     # NumPy compares with an array of zeros three times as fast as with the number 0.
-    return np.maximum(x, np.zeros(x.shape, x.dtype, like=x))
+    columns = _ZEROS.size
+    if x.size < LARGE or x.dtype is not _F32 or not x.flags.c_contiguous:
+        return np.maximum(x, np.zeros(x.shape, x.dtype, like=x), out=out)
+    if out is None:
+        out = np.empty_like(x)
+    flat, into = x.reshape(-1), out.reshape(-1)
+    whole = x.size - x.size % columns
+    np.maximum(flat[:whole].reshape(-1, columns), _ZEROS, out=into[:whole].reshape(-1, columns))
+    np.maximum(flat[whole:], _ZEROS[: x.size - whole], out=into[whole:])
+    return out
 
 
 def leaky_relu(x: Array, slope: float) -> Array:
@@ -132,13 +147,14 @@ def _one(kind: Any) -> Array:
 # Smooth ones --------------------------------------------------------------------------------------
 
 
-def sigmoid(x: Array) -> Array:
+@writes
+def sigmoid(x: Array, out: Array | None = None) -> Array:
     """Return 1 / (1 + exp(-x)); exp may overflow to infinity, which gives the right 0."""
-    out = np.negative(x)
+    out = np.negative(x) if out is None else np.negative(x, out)
     if out.ndim and type(out) is np.ndarray:
-        np.exp(out, out=out)
-        np.add(out, _one(out.dtype), out=out)
-        return np.reciprocal(out, out=out)
+        np.exp(out, out)  # (`out` by position: a keyword costs time here)
+        np.add(out, _one(out.dtype), out)
+        return np.reciprocal(out, out)
     return 1 / (np.exp(out) + 1)
 
 
@@ -295,17 +311,45 @@ def gelu_grad(g: Array, x: Array, cdf: Array, approximate: str) -> Array:
 
 def softmax(x: Array, axis: int) -> Array:
     """Return exp(x) / sum(exp(x)) along `axis`; less the maximum, so that nothing overflows."""
-    if x.size == 0 or x.ndim == 0:
+    size, ndim = x.size, x.ndim
+    if 0 < size <= _SMALL and _has_short_rows(x, axis):
+        if x.item(x.argmin()) > -_FAR and x.item(x.argmax()) < _FAR:
+            out = np.exp(x)  # nothing overflows or loses digits as it is
+        else:
+            out = np.exp(x - _largest(x, axis, None, None, True))
+        return np.divide(out, _sums(out), out)
+    if size == 0 or ndim == 0:
         return x - x + 1
-    if x.size >= LARGE and axis == x.ndim - 1 > 0:
+    if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
         return rows(lambda some: _softmax(some, 1), flat).reshape(x.shape)
     return _softmax(x, axis)
 
 
+_SMALL, _SHORT = 1024, 32  # elements in all, and in a row, up to which `_sums` is the fastest
+_FAR = 80.0  # exp of it, and of minus it, is within the normal numbers of float32, also a thousand times
+
+
+def _has_short_rows(x: Array, axis: int) -> bool:
+    """Return whether `_sums` serves for the sums over `axis`."""
+    return (
+        axis == x.ndim - 1
+        and x.shape[axis] <= _SHORT
+        and (x.dtype is _F32 or x.dtype is _F64)
+        and type(x) is np.ndarray
+    )
+
+
+def _sums(x: Array) -> Array:
+    """Return the sums over the last axis, in all places of their rows: a product is faster than a reduction."""
+    columns = x.shape[-1]
+    ones = square(columns, 1.0, x.dtype)
+    return x.dot(ones) if x.ndim == 2 else x.reshape(-1, columns).dot(ones).reshape(x.shape)
+
+
 def _softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
-    out = np.subtract(wide, np.maximum.reduce(wide, axis, keepdims=True))
+    out = np.subtract(wide, _largest(wide, axis, None, None, True))
     np.exp(out, out=out)
     out /= total(out, (axis,), keepdims=True)
     return out.astype(x.dtype, copy=False)
@@ -313,9 +357,14 @@ def _softmax(x: Array, axis: int) -> Array:
 
 def log_softmax(x: Array, axis: int) -> Array:
     """Return x - log(sum(exp(x))) along `axis`, computed as `softmax` is."""
-    if x.size == 0 or x.ndim == 0:
+    size, ndim = x.size, x.ndim
+    if 0 < size <= _SMALL and _has_short_rows(x, axis):
+        out = x - _largest(x, axis, None, None, True)
+        sums = _sums(np.exp(out))
+        return np.subtract(out, np.log(sums, sums), out)
+    if size == 0 or ndim == 0:
         return x - x
-    if x.size >= LARGE and axis == x.ndim - 1 > 0:
+    if size >= LARGE and axis == ndim - 1 > 0:
         flat = x.reshape(-1, x.shape[-1])
         return rows(lambda some: _log_softmax(some, 1), flat).reshape(x.shape)
     return _log_softmax(x, axis)
@@ -323,7 +372,7 @@ def log_softmax(x: Array, axis: int) -> Array:
 
 def _log_softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
-    out = np.subtract(wide, np.maximum.reduce(wide, axis, keepdims=True))
+    out = np.subtract(wide, _largest(wide, axis, None, None, True))
     out -= np.log(total(np.exp(out), (axis,), keepdims=True))
     return out.astype(x.dtype, copy=False)
 

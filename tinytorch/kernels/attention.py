@@ -159,7 +159,10 @@ def backward(
         slope = np.matmul(upstream, vt[some])
         if keep is not None:
             slope *= keep[some]
-        slope -= np.add.reduce(upstream * out[some], -1, keepdims=True)
+        if dtype.itemsize == 2:  # `out` was rounded
+            slope -= np.add.reduce(slope * part, -1, keepdims=True)
+        else:
+            slope -= np.add.reduce(upstream * out[some], -1, keepdims=True)
         slope *= part
         if of_mask is not None:
             of_mask[some] = slope

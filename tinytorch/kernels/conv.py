@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels.parallel import get_threads, share
 
 __all__ = ["conv", "conv_input", "conv_size", "conv_weight", "fold", "transposed_size", "unfold"]
@@ -297,7 +298,7 @@ def _wide_enough(*arrays: Array) -> list[Array]:
     """Return arrays as the products take them: float16 and bfloat16 as float32."""
     return [
         x.astype(np.float32)
-        if x is not None and x.dtype.kind in "fV" and x.dtype.itemsize < 4
+        if x is not None and x.dtype.kind in FLOATS and x.dtype.itemsize < 4
         else x
         for x in arrays
     ]

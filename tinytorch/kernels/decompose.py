@@ -1,7 +1,8 @@
-"""Factorisations of matrices that NumPy's LAPACK does not hand out, over stacks of matrices (floor 1).
+"""Factorisations of matrices and solutions of systems, over stacks of matrices (floor 1).
 
-Everything here works on `(..., m, n)` at once: loops run over columns (or blocks of them), never over the stack,
-but for the error paths.
+They are `np.linalg`'s where NumPy hands out what LAPACK computes. What is written here works on `(..., m, n)` at once:
+loops run over columns (or blocks of them), never over the stack, but for the error paths and `ldl`. Results have the
+strides of PyTorch's, which are laid out by columns wherever they come from LAPACK.
 """
 
 from __future__ import annotations
@@ -12,15 +13,27 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_info", "exponential", "inverse", "inverse_info", "ldl", "ldl_solve", "lu",
-    "permutation", "plain", "solve", "solve_info", "triangular",
+    "LinAlgError", "by_columns", "cholesky", "cholesky_info", "cholesky_inverse", "cholesky_solve", "eigh",
+    "eigvalsh", "exponential",
+    "geqrf", "inverse", "inverse_info", "ldl", "ldl_solve", "least_squares", "lu", "lu_solve", "lu_unpack",
+    "permutation", "plain", "qr", "reflect", "solve", "solve_info", "svd", "svdvals",
+    "triangular",
 ]  # fmt: skip
 
 _BLOCK = 48
 
 
 class _LinAlgError(RuntimeError):
-    """What functions of `torch.linalg` raise for matrices that they cannot factor or invert."""
+    """What functions of `torch.linalg` raise for matrices that they cannot factor or invert.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> try:
+        ...     torch.linalg.cholesky(-torch.eye(2))
+        ... except torch.linalg.LinAlgError:
+        ...     print("not positive-definite")
+        not positive-definite
+    """
 
 
 LinAlgError = _LinAlgError
@@ -30,6 +43,11 @@ def plain(x: Any, results: Any) -> tuple[Any, ...]:
     """Return a named tuple of `np.linalg` as a plain one, its parts of the same class of array as `x`."""
     kind = type(x)
     return tuple([each if type(each) is kind else np.asarray(each).view(kind) for each in results])
+
+
+def by_columns(x: Any) -> Any:
+    """Return a copy of matrices that is laid out by columns."""
+    return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 
 def batch_words(index: tuple[int, ...] | int | None) -> str:
@@ -50,7 +68,7 @@ def _first(info: Any) -> tuple[int | None, int]:
 def inverse(x: Any, name: str) -> Any:
     """Return the inverses, or raise PyTorch's error in the name of a function."""
     try:
-        return np.linalg.inv(x)
+        return by_columns(np.linalg.inv(x))
     except np.linalg.LinAlgError:
         _, info = inverse_info(x)
         k, column = _first(info)
@@ -66,39 +84,58 @@ def inverse_info(x: Any) -> tuple[Any, Any]:
     return solve_info(x, np.broadcast_to(identity, x.shape))
 
 
-def solve(a: Any, b: Any, name: str) -> Any:
-    """Return the X of A X = B for stacks that broadcast, or raise PyTorch's error."""
+def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
+    """Return the X of A X = B (of X A = B unless `left`) for stacks that broadcast, or raise PyTorch's error.
+
+    Args:
+        a: `(..., n, n)`.
+        b: `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
+        left: whether A stands to the left of X.
+        vector: whether B is vectors.
+        name: the function in the name of which to raise.
+    """
     try:
-        return np.linalg.solve(a, b)
+        return _sided(np.linalg.solve, a, b, left, vector)
     except np.linalg.LinAlgError:
-        _, info = solve_info(a, b)
+        _, info = solve_info(a, b, left, vector)
         k, _ = _first(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The solver failed because the input matrix is singular."
         ) from None
 
 
-def solve_info(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the X of A X = B, whatever it is for a singular A, and per A the column of its first zero pivot, or 0."""
+def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
+    """Return what `function` finds for A X = B, laid out as PyTorch's: for vectors, as if they were columns."""
+    if not left:
+        return by_columns(function(a.swapaxes(-1, -2), b.swapaxes(-1, -2))).swapaxes(-1, -2)
+    if vector:
+        found = function(a, b[..., None])[..., 0]
+        return found if found.ndim == 1 else by_columns(found)
+    return by_columns(function(a, b))
+
+
+def solve_info(a: Any, b: Any, left: bool = True, vector: bool = False) -> tuple[Any, Any]:
+    """Return the X of `solve`, whatever it is for a singular A, and per A the column of its first zero pivot, or 0."""
     info = np.zeros_like(a, shape=a.shape[:-2], dtype=np.int32)
     try:
-        return np.linalg.solve(a, b), info
+        return _sided(np.linalg.solve, a, b, left, vector), info
     except np.linalg.LinAlgError:
-        factors, pivots, info = lu(a)
-        rows = permutation(pivots, a.shape[-1])
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
-        rows = np.broadcast_to(rows, (*batch, rows.shape[-1]))
-        x = triangular(factors, np.take_along_axis(b, rows[..., None], -2), False, True)
-        x = triangular(factors, x, True, False)
+        factors, pivots, info = lu(a if left else a.swapaxes(-1, -2))
+
+        def by_factors(_: Any, b: Any) -> Any:
+            return lu_solve(factors, pivots, b, True, False)
+
+        x = _sided(by_factors, a, b, left, vector)
         if not info.any():  # LAPACK's rounding met a zero where ours does not
             info = np.where(np.linalg.cond(a) >= 1 / np.finfo(a.dtype).eps, a.shape[-1], info)
             info = info.astype(np.int32)
         return x, info
 
 
-def triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+def triangular(a: Any, b: Any, upper: bool, unit: bool, left: bool = True) -> Any:
     """Return the X of A X = B for triangular A, of which the other triangle is not read; no error if A is singular.
+
+    It is laid out by columns.
 
     Half the unknowns at a time, so that nearly all work is in products of matrices.
 
@@ -107,16 +144,25 @@ def triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
         b: `(..., n, k)`.
         upper: which triangle counts.
         unit: take the diagonal as ones.
+        left: whether A stands to the left of X; else `b` is `(..., k, n)`.
     """
+    if not left:
+        rows = _triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit)
+        return by_columns(rows.swapaxes(-1, -2))
+    return _triangular(a, b, upper, unit)
+
+
+def _triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.empty_like(b, shape=(*batch, *b.shape[-2:]), dtype=b.dtype, order="C")
+    n, k = b.shape[-2:]
+    x = np.empty_like(b, shape=(*batch, k, n), order="C").swapaxes(-1, -2)
     if upper:
         x[...] = b
         _back_substitute(a, x, unit)
         return x
     x[...] = b[..., ::-1, :]  # the last unknown first: now the system is upper triangular
     _back_substitute(a[..., ::-1, ::-1].copy(), x, unit)
-    return x[..., ::-1, :].copy()
+    return by_columns(x[..., ::-1, :])
 
 
 def _back_substitute(a: Any, x: Any, unit: bool) -> None:
@@ -178,7 +224,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
                 a[:, start:end, start:end], a[:, start:end, end:], False, True
             )
             a[:, end:, end:] -= np.matmul(a[:, end:, start:end], a[:, start:end, end:])
-    return a.reshape((*batch, m, n)), pivots.reshape((*batch, k)), info.reshape(batch)
+    return by_columns(a.reshape((*batch, m, n))), pivots.reshape((*batch, k)), info.reshape(batch)
 
 
 def permutation(pivots: Any, m: int) -> Any:
@@ -196,15 +242,60 @@ def permutation(pivots: Any, m: int) -> Any:
     return rows.reshape((*pivots.shape[:-1], m))
 
 
+def lu_solve(factors: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> Any:
+    """Return the X of A X = B by the factors of `lu`; leading dimensions broadcast.
+
+    Args:
+        factors, pivots: those of A.
+        b: `(..., n, k)`; `(..., k, n)` unless `left`.
+        left: solve A X = B; else X A = B.
+        adjoint: with the transpose of A in place of A.
+
+    Returns:
+        X, laid out by columns; by rows unless `left`.
+    """
+    if not left:
+        return lu_solve(factors, pivots, b.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
+    rows = permutation(pivots, factors.shape[-1])
+    if adjoint:  # A^T = U^T L^T P^T
+        turned = factors.swapaxes(-1, -2)
+        x = triangular(turned, b, False, False)
+        x = triangular(turned, x, True, True)
+        return by_columns(_rows(x, rows.argsort(-1)))
+    x = triangular(factors, _rows(b, rows), False, True)
+    return triangular(factors, x, True, False)
+
+
+def _rows(x: Any, rows: Any) -> Any:
+    """Return the rows of matrices in another order; leading dimensions broadcast."""
+    batch = np.broadcast_shapes(x.shape[:-2], rows.shape[:-1])
+    x = np.broadcast_to(x, (*batch, *x.shape[-2:]))
+    return np.take_along_axis(x, np.broadcast_to(rows, (*batch, rows.shape[-1]))[..., None], -2)
+
+
+def lu_unpack(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
+    """Return the P, L and U of compact factors."""
+    m, n = factors.shape[-2:]
+    k = min(m, n)
+    rows = permutation(pivots, m)
+    return (
+        (np.arange(m)[:, None] == rows[..., None, :]).astype(factors.dtype),
+        np.tril(factors[..., :k], -1) + np.eye(m, k, dtype=factors.dtype),
+        np.triu(factors[..., :k, :]),
+    )
+
+
 # Cholesky -----------------------------------------------------------------------------------------
 
 
-def cholesky(x: Any, name: str) -> Any:
-    """Return the lower factors, reading the lower triangles, or raise PyTorch's error."""
+def cholesky(x: Any, upper: bool, name: str) -> Any:
+    """Return the lower factors, reading the lower triangles (or the upper), or raise PyTorch's error."""
     try:
-        return np.linalg.cholesky(x)
+        if upper:
+            return _cholesky(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+        return by_columns(_cholesky(x))
     except np.linalg.LinAlgError:
-        _, info = cholesky_info(x)
+        _, info = cholesky_info(x, upper)
         k, order = _first(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The factorization could not be completed because the input is not "
@@ -212,18 +303,29 @@ def cholesky(x: Any, name: str) -> Any:
         ) from None
 
 
-def cholesky_info(x: Any) -> tuple[Any, Any]:
-    """Return the lower factors and, per matrix, the order of the first minor that is not positive, or 0.
+def _cholesky(x: Any) -> Any:
+    factor = np.linalg.cholesky(x)
+    last = factor[..., -1:, -1:]
+    if (last != last).any():  # (LAPACK's comparison lets NaN pass; it goes on to the last row)
+        raise np.linalg.LinAlgError
+    return factor
+
+
+def cholesky_info(x: Any, upper: bool) -> tuple[Any, Any]:
+    """Return the factors and, per matrix, the order of the first minor that is not positive, or 0.
 
     The factor of a matrix that is not positive-definite is what there is when the column is reached, as LAPACK's.
     """
+    if upper:
+        factor, info = cholesky_info(x.swapaxes(-1, -2), False)
+        return by_columns(factor.swapaxes(-1, -2)), info
     info = np.zeros_like(x, shape=x.shape[:-2], dtype=np.int32)
     try:
-        return np.linalg.cholesky(x), info
+        return by_columns(_cholesky(x)), info
     except np.linalg.LinAlgError:
         pass
     n = x.shape[-1]
-    a = np.tril(x)
+    a = by_columns(np.tril(x))
     going = np.ones(x.shape[:-2], bool)
     for j in range(n):
         done = a[..., j:, :j]
@@ -238,6 +340,152 @@ def cholesky_info(x: Any) -> tuple[Any, Any]:
     return a, info
 
 
+def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+    """Return the X of A X = B by the lower (or upper) Cholesky factors of A; leading dimensions broadcast."""
+    lower, turned = factor, factor.swapaxes(-1, -2)
+    if upper:
+        lower, turned = turned, lower
+    return triangular(turned, triangular(lower, b, False, False), True, False)
+
+
+def cholesky_inverse(factor: Any, upper: bool) -> Any:
+    """Return the inverses of matrices by their lower (or upper) Cholesky factors."""
+    identity = np.zeros_like(factor)
+    diagonal = np.arange(factor.shape[-1])
+    identity[..., diagonal, diagonal] = 1
+    zero = factor[..., diagonal, diagonal] == 0
+    if zero.any():
+        k, column = _first(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
+        raise LinAlgError(
+            f"cholesky_inverse: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be "
+            "completed because the input matrix is singular."
+        )
+    return cholesky_solve(identity, factor, upper)
+
+
+# QR, singular values, eigenvalues -----------------------------------------------------------------
+
+
+def qr(x: Any, mode: Any) -> tuple[Any, Any]:
+    """Return Q and R."""
+    q, r = plain(x, np.linalg.qr(x, mode))
+    return by_columns(q), by_columns(r)
+
+
+def geqrf(x: Any) -> tuple[Any, Any]:
+    """Return R above the Householder reflections' vectors, and their factors."""
+    turned, tau = plain(x, np.linalg.qr(x, "raw"))
+    return by_columns(turned.swapaxes(-1, -2)), tau
+
+
+def reflections(x: Any, tau: Any) -> tuple[Any, Any]:
+    """Return the V and T of a product of Householder reflections, `I - V T V^T`.
+
+    Source: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder
+        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^T V, 1)`, written so that
+        tau may be 0.
+    """
+    m, k = x.shape[-2], tau.shape[-1]
+    v = np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype)
+    scaled = tau[..., :, None] * np.triu(np.matmul(v.swapaxes(-1, -2), v), 1)
+    return v, triangular(scaled, tau[..., None] * np.eye(k, dtype=x.dtype), True, True)
+
+
+def reflect(x: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
+    """Return the product `Q C` (`C Q` unless `left`) with the Q of Householder reflections, or with its transpose."""
+    if not left:
+        return by_columns(reflect(x, tau, c.swapaxes(-1, -2), True, not transpose).swapaxes(-1, -2))
+    v, factor = reflections(x, tau)
+    if transpose:
+        factor = factor.swapaxes(-1, -2)
+    return by_columns(c - np.matmul(v, np.matmul(factor, np.matmul(v.swapaxes(-1, -2), c))))
+
+
+_SVD = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+_EIGH = (
+    "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+    "repeated eigenvalues."
+)
+
+
+def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """Return the singular vectors and values: U, S and the transpose of V."""
+    try:
+        u, s, vh = plain(x, np.linalg.svd(x, full_matrices=full_matrices))
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_SVD) from None
+    return by_columns(u), s, by_columns(vh)
+
+
+def svdvals(x: Any) -> Any:
+    """Return the singular values."""
+    try:
+        return np.linalg.svd(x, compute_uv=False)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_SVD) from None
+
+
+def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
+    """Return the eigenvalues and vectors of symmetric matrices, of which one triangle is read."""
+    try:
+        values, vectors = plain(x, np.linalg.eigh(x, "L" if lower else "U"))
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_EIGH) from None
+    return values, by_columns(vectors)
+
+
+def eigvalsh(x: Any, lower: bool) -> Any:
+    """Return the eigenvalues of symmetric matrices, of which one triangle is read."""
+    try:
+        return np.linalg.eigvalsh(x, "L" if lower else "U")
+    except np.linalg.LinAlgError:
+        raise LinAlgError(_EIGH) from None
+
+
+def least_squares(a: Any, b: Any, bound: float, driver: str) -> tuple[Any, Any, Any, Any]:
+    """Return the smallest X for which the norm of A X - B is smallest, the sums of squares of that, ranks and values.
+
+    Args:
+        a: `(..., m, n)`.
+        b: `(..., m, k)`, or vectors `(..., m)`; leading dimensions broadcast.
+        bound: singular values up to this times the largest count as 0.
+        driver: LAPACK's name of an algorithm, which says what is wanted; what is not is empty.
+    """
+    m, n = a.shape[-2:]
+    vector = b.ndim == a.ndim - 1
+    columns = b[..., None] if vector else b
+    u, s, vh = svd(a, False)
+    largest = s[..., :1] if s.shape[-1] else np.ones_like(s, shape=(*s.shape[:-1], 1))
+    small = s <= largest * bound
+    inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(a.dtype)
+    x = np.matmul(u.swapaxes(-1, -2), columns) * inverse[..., None]
+    x = np.matmul(vh.swapaxes(-1, -2), x)
+    rank = (~small).sum(-1)
+    nothing = np.empty_like(a, shape=(0,))
+    residuals = nothing
+    if m > n and driver != "gelsy" and (rank == n).all():
+        residuals = np.square(np.matmul(a, x) - columns).sum(-2)
+    # LAPACK writes X over B, whose columns have m elements.
+    rows = max(m, n)
+    if vector:
+        held = np.empty_like(x, shape=(*x.shape[:-2], rows))
+        x = _into(held[..., :n], x[..., 0])
+    else:
+        held = np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], rows)).swapaxes(-1, -2)
+        x = _into(held[..., :n, :], x)
+    return (
+        x,
+        residuals,
+        np.empty_like(a, shape=(0,), dtype=np.int64) if driver == "gels" else rank,
+        s if driver in ("gelsd", "gelss") else nothing,
+    )
+
+
+def _into(place: Any, x: Any) -> Any:
+    place[...] = x
+    return place
+
+
 # Symmetric indefinite -----------------------------------------------------------------------------
 
 _GROWTH = (1 + math.sqrt(17)) / 8
@@ -250,12 +498,12 @@ def ldl(x: Any) -> tuple[Any, Any, Any]:
         (1977), in the form of LAPACK's `sytf2`: the partial pivoting that looks at two columns at most.
     """
     n, batch = x.shape[-1], x.shape[:-2]
-    a = np.tril(x).reshape((-1, n, n))
+    a = np.tril(x).reshape((math.prod(batch), n, n))
     pivots = np.zeros_like(x, shape=(len(a), n), dtype=np.int32)
     info = np.zeros_like(x, shape=(len(a),), dtype=np.int32)
     for k in range(len(a)):
         info[k] = _ldl_one(a[k], pivots[k])
-    return a.reshape(x.shape), pivots.reshape((*batch, n)), info.reshape(batch)
+    return by_columns(a.reshape(x.shape)), pivots.reshape((*batch, n)), info.reshape(batch)
 
 
 def _ldl_one(a: Any, pivots: Any) -> int:
@@ -320,12 +568,13 @@ def ldl_solve(factors: Any, pivots: Any, b: Any) -> Any:
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     x = np.empty_like(b, shape=(*batch, *b.shape[-2:]), order="C")
     x[...] = b
-    flat = x.reshape((-1, *b.shape[-2:]))
-    a = np.broadcast_to(factors, (*batch, n, n)).reshape((-1, n, n))
-    p = np.broadcast_to(pivots, (*batch, n)).reshape((-1, n))
+    count = math.prod(batch)
+    flat = x.reshape((count, *b.shape[-2:]))
+    a = np.broadcast_to(factors, (*batch, n, n)).reshape((count, n, n))
+    p = np.broadcast_to(pivots, (*batch, n)).reshape((count, n))
     for k in range(len(flat)):
         _ldl_solve_one(a[k], p[k], flat[k])
-    return flat.reshape(x.shape)
+    return by_columns(flat.reshape(x.shape))
 
 
 def _ldl_solve_one(a: Any, pivots: Any, x: Any) -> None:

@@ -322,9 +322,9 @@ def at_rows(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
 def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -> int:
     """Return the dimension from 0, having checked what gather and scatter ask of their index."""
     axis = axis_of(dim, x.ndim, name)
-    check_kind(name, index)
-    if not index.size:
+    if not index.size:  # of any dtype
         return axis
+    check_kind(name, index)
     if max(index.ndim, 1) != max(x.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if src is None else
                            "Index tensor must have the same number of dimensions as self tensor")  # fmt: skip
@@ -412,7 +412,8 @@ def gather(x: Array, dim: int, index: Array) -> Array:
         and 0 < index.size <= _SMALL
         and 0 <= dim < x.ndim
         and index.flags.c_contiguous
-        and np.maximum.reduce(index.reshape(-1).view(np.uint64)) < shape[dim]
+        and index.item(index.argmin()) >= 0
+        and index.item(index.argmax()) < shape[dim]
     ):
         places = index if dim == x.ndim - 1 else index * math.prod(shape[dim + 1 :])
         return x.reshape(-1).take(places + _starts_of_small(shape, dim, shape))
@@ -607,7 +608,7 @@ def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     count = rows.shape[0]
     if not count:
         none = np.zeros((0,), _INT64, like=x)
-        return rows.copy(), none.reshape(x.shape) if dim is None else none, none
+        return np.moveaxis(rows, 0, axis).copy("C"), none, none
     starts = np.ones(count, np.bool_, like=x)
     if count > 1:
         starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)

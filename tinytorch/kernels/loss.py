@@ -15,6 +15,8 @@ from tinytorch.kernels.activation import widened
 __all__ = [
     "by_class",
     "cross_entropy",
+    "multi_margin",
+    "multilabel_margin",
     "nll",
     "nll_grad",
     "reduced",
@@ -234,3 +236,55 @@ def soft_targets(
     if counts is not None:
         out[~counts] = 0
     return out, count if weights is None else float(np.add.reduce(weights))
+
+
+# Margins ------------------------------------------------------------------------------------------
+
+
+def multi_margin(
+    x: Array, target: Array, p: int, margin: float, weight: Array | None
+) -> tuple[Array, Array, Array, Array]:
+    """Return what the loss of scores (N, C) and labels (N,) is made of.
+
+    Returns:
+        `margin - x[label] + x` where that is positive and of another class than the label's, else 0; which class is
+        the label's; each sample's factor, shape (N, 1); and the losses, (N,).
+
+    Raises:
+        RuntimeError: a label is no class.
+    """
+    count, classes = x.shape
+    if target.size and not 0 <= target.min() <= target.max() < classes:
+        raise RuntimeError("target out of range")
+    is_own = np.zeros_like(x, dtype=np.bool_)
+    is_own[np.arange(count), target] = True
+    above = np.maximum(margin - x[is_own][:, None] + x, 0)
+    above[is_own] = 0
+    factor = np.full_like(x, 1 / classes, shape=(count, 1))
+    if weight is not None:
+        factor *= weight[target][:, None]
+    losses = (above if p == 1 else above * above).sum(1) * factor[:, 0]
+    return above, is_own, factor, losses
+
+
+def multilabel_margin(x: Array, target: Array) -> tuple[Array, Array]:
+    """Return the losses, (N,), of scores (N, C) and labels (N, C), of which those up to the first -1 count.
+
+    A loss is the mean over classes of `max(0, 1 - x[label] + x[other])`, over all pairs of a label and another class.
+
+    Returns:
+        The losses, and their derivatives by the scores.
+    """
+    count, classes = x.shape
+    counts = np.logical_and.accumulate(target >= 0, 1)
+    labels = np.where(counts, target, 0)
+    is_label = np.zeros_like(counts)
+    sample, place = np.nonzero(counts)
+    is_label[sample, labels[sample, place]] = True
+    own = np.take_along_axis(x, labels, 1)[:, :, None]  # (N, labels, 1) against (N, 1, classes)
+    pairs = np.maximum(1 - own + x[:, None], 0)
+    pairs *= counts[:, :, None] & ~is_label[:, None, :]
+    active = (pairs > 0).astype(x.dtype)
+    slope = active.sum(1)
+    np.subtract.at(slope, (np.arange(count)[:, None], labels), active.sum(2))
+    return pairs.sum((1, 2)) / classes, slope / classes

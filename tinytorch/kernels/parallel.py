@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share"]
+__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share", "writes"]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -51,11 +51,18 @@ def set_threads(n: int) -> None:
     _threads = n
 
 
+def writes(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Say that a function of an array has an argument `out` to write its result into, as ufuncs have."""
+    function.writes = True  # type: ignore[attr-defined]
+    return function
+
+
 def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
     """Return `function(*operands)`, an elementwise function of arrays that broadcast, or numbers.
 
-    A ufunc writes its pieces into the result. Another function is called for small pieces, one after another in each
-    thread, also where there is one thread: what it computes on the way then stays in the cache.
+    A ufunc writes its pieces into the result, and so does what `writes`. A function that is no ufunc is called for
+    small pieces, one after another in each thread, also where there is one thread: what it computes on the way then
+    stays in the cache.
 
     Args:
         function: a ufunc; or a function, which allocates its result.
@@ -66,12 +73,16 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
     if out is not None:
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
-    ufunc = isinstance(function, np.ufunc)
-    if size < LARGE or (ufunc and _threads == 1) or not _alike(arrays):
+    into = _has_out(function)
+    if size < LARGE or (into and _threads == 1) or not _alike(arrays):
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
-    into = None if out is None else out.reshape(-1)
-    return _in_pieces(function, flat, size, 0 if ufunc else _BLOCK, into).reshape(shape)
+    result = None if out is None else out.reshape(-1)
+    return _in_pieces(function, flat, size, 0 if into else _BLOCK, result).reshape(shape)
+
+
+def _has_out(function: Callable[..., Array]) -> bool:
+    return isinstance(function, np.ufunc) or hasattr(function, "writes")
 
 
 def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
@@ -106,17 +117,15 @@ def _in_pieces(
     if out is None:
         one = function(*part(0, 1))
         out = np.empty((length, *one.shape[1:]), one.dtype)
-    if block:
+    into = _has_out(function)
 
-        def work(begin: int, end: int) -> None:
-            for start in range(begin, end, block):
-                stop = min(start + block, end)
+    def work(begin: int, end: int) -> None:
+        for start in range(begin, end, block or end - begin):
+            stop = min(start + block, end) if block else end
+            if into:
+                function(*part(start, stop), out=out[start:stop])
+            else:
                 out[start:stop] = function(*part(start, stop))
-
-    else:
-
-        def work(begin: int, end: int) -> None:
-            function(*part(begin, end), out=out[begin:end])
 
     share(work, length)
     return out
@@ -125,10 +134,8 @@ def _in_pieces(
 def share(work: Piece, size: int) -> None:
     """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all."""
     count = _threads
-    if count == 1 or getattr(
-        _worker, "here", False
-    ):  # a worker that waited for workers might wait for ever
-        work(0, size)
+    if count == 1 or getattr(_worker, "here", False):
+        work(0, size)  # (a worker that waited for workers might wait for ever)
         return
     if _workers < count - 1:
         _start(count - 1)

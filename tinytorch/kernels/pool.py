@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels.activation import choose, widened
 from tinytorch.kernels.parallel import LARGE, share
 
@@ -23,8 +24,8 @@ __all__ = [
 
 Array = Any
 _BLOCK = (
-    1 << 16
-)  # elements of the input that are worked on at a time: what is computed on the way stays in the cache
+    1 << 17
+)  # elements of the input worked on at a time: what is computed on the way stays in the cache
 
 
 class Windows(NamedTuple):
@@ -199,7 +200,7 @@ def _along(
 
 
 def _lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind in "fV" else np.iinfo(dtype).min
+    return -np.inf if dtype.kind in FLOATS else np.iinfo(dtype).min
 
 
 def _values(v: Array, axis: int, windows: Windows) -> Array:
@@ -243,7 +244,7 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
             out[begin:end] = block
             return
         best, codes = _maxima(block, mine, False)
-        if best.dtype.kind in "fV" and np.isnan(best).any():
+        if best.dtype.kind in FLOATS and np.isnan(best).any():
             best, codes = _maxima(block, mine, True)
         out[begin:end] = best
         index[begin:end] = _index(codes, mine, spatial)
@@ -353,7 +354,7 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
         second, down = np.greater(b, a), lower[begin:end]
         np.greater(under, upper, out=down)
         if (
-            best.dtype.kind in "fV" and np.isnan(best).any()
+            best.dtype.kind in FLOATS and np.isnan(best).any()
         ):  # the last NaN of a square is its maximum
             second |= np.isnan(b)
             down |= np.isnan(under)
@@ -459,7 +460,7 @@ def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
     def work(begin: int, end: int) -> None:
         sums = box_sums(widened(x[begin:end]), windows)
         if x.dtype.kind in "iu":  # division as in C, towards 0
-            out[begin:end] = np.sign(sums) * (np.abs(sums) // divisor)
+            out[begin:end] = np.sign(sums) * np.sign(divisor) * (np.abs(sums) // np.abs(divisor))
         elif out.dtype == sums.dtype:
             np.divide(sums, divisor, out=out[begin:end])
         else:

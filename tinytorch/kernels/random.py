@@ -570,7 +570,7 @@ def multinomial(source: Source, p: Array, n: int, replacement: bool) -> Array:
         speed = p / waits
         if n == 1:
             return speed.argmax(-1, keepdims=True)
-        return np.argsort(-speed, -1, kind="stable")[..., :n]
+        return np.argsort(-speed, -1, kind="stable")[..., :n].copy("C")
     rows = np.ascontiguousarray(p.astype(np.promote_types(p.dtype, np.float32), copy=False))
     rows = rows.reshape(-1, p.shape[-1])
     chosen = np.empty((len(rows), n), np.int64)

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.dtypes import FLOATS
+from tinytorch.kernels import parallel
+
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
 _smallest: Any = np.minimum.reduce
 
-_FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
 _ROWS = 32  # that many numbers are added one after another; blocks of them are then added in turn
+_SHORT = 32  # rows up to this length are multiplied by a square of ones to be summed
 _SMALL = 1024  # arrays up to this size are summed as they come: the care below would cost more
 
 
@@ -111,7 +114,7 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
                 return out.reshape(1, columns) if keepdims else out
             out = x.dot(ones(columns, kind))
             return out.reshape(rows, 1) if keepdims else out
-    if x.dtype.kind not in _FLOATS:
+    if x.dtype.kind not in FLOATS:
         return _add(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
     if x.dtype.itemsize < 4:
         return total(x.astype(np.float32), axes, keepdims).astype(x.dtype)
@@ -145,8 +148,41 @@ def ones(n: int, kind: Any) -> Any:
     return vector
 
 
+@functools.lru_cache(256)
+def square(n: int, value: float, kind: Any) -> Any:
+    """Return an array (n, n) of one number, made once; nobody may write to it.
+
+    A product with it puts the sums of rows into all places of them, where they need not be broadcast.
+    """
+    array = np.full((n, n), value, kind)
+    array.flags.writeable = False
+    return array
+
+
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _ONES: dict[Any, dict[int, Any]] = {_F32: {}, _F64: {}}
+
+
+def add_to_rows(out: Any, row: Any) -> None:
+    """Add a vector to each row of `out`, in place: to several rows at a time where they are short.
+
+    NumPy's loop runs over a row, and takes as long for 10 numbers as for 100.
+    """
+    rows, columns = out.shape
+    several = _WIDE // columns if columns else 0
+    if several < 2 or rows < 4 * several or row.ndim != 1 or not out.flags.c_contiguous:
+        out += row
+        return
+    tile = np.empty_like(row, shape=(several, columns))
+    tile[...] = row
+    whole = rows - rows % several
+    body = out[:whole].reshape(-1, several * columns)
+    body += tile.reshape(-1)
+    if whole < rows:
+        out[whole:] += row
+
+
+_WIDE = 1000  # numbers in a row from which on a loop costs little beside them
 
 
 def _dense(x: Any) -> bool:
@@ -214,6 +250,12 @@ def _sum_of_dense(x: Any) -> Any:
 
 
 @functools.lru_cache(256)
+def _full(n: int, value: float, kind: Any) -> Any:
+    """Return a vector of one number, made once; nobody may write to it."""
+    return np.full(n, value, kind)
+
+
+@functools.lru_cache(256)
 def _number(value: float, kind: Any) -> Any:
     """Return a number as an array: NumPy divides by that in half the time of a Python number."""
     return np.array(value, kind)
@@ -231,6 +273,20 @@ def variance(x: Any, axes: tuple[int, ...] | None, degrees: float, keepdims: boo
     """Return the sum of squared distances from the mean over `axes`, divided by `degrees`."""
     if x.dtype.itemsize < 4:
         return variance(x.astype(np.float32), axes, degrees, keepdims).astype(x.dtype)
+    kind = x.dtype
+    if (
+        x.size <= _SMALL
+        and x.ndim == 2
+        and axes == (1,)
+        and 0 < x.shape[1] <= _SHORT
+        and degrees > 0
+        and (kind is _F32 or kind is _F64)
+        and type(x) is np.ndarray
+    ):
+        n = x.shape[1]
+        distance = x - x.dot(square(n, 1 / n, kind))
+        out = np.multiply(distance, distance, distance).dot(_full(n, 1 / degrees, kind))
+        return out.reshape(-1, 1) if keepdims else out
     distance = x - mean(x, axes, keepdims=True)
     return divided(total(np.square(distance), axes, keepdims), degrees)
 
@@ -261,6 +317,18 @@ def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
     out = np.log(total(np.exp(x - top), axes, keepdims))
     return out + (top if keepdims else top.reshape(out.shape))
+
+
+def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
+    """Return the running sums (or products) of floating-point numbers, kept in float64, as PyTorch's, on the way."""
+
+    def of(some: Any) -> Any:
+        wide = some.astype(np.float64)  # (accumulate's own conversion takes longer than the sums)
+        return ufunc.accumulate(wide, axis, None, wide).astype(some.dtype, copy=False)
+
+    if axis and x.size >= parallel.LARGE:
+        return parallel.rows(of, x)
+    return of(x)
 
 
 def median_index(x: Any, axis: int, skip_nan: bool) -> Any:

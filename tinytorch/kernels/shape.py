@@ -95,13 +95,24 @@ def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
         if not x.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 {what}")
         last = x.strides[-1] // mine.itemsize
-        if last != 1 and x.shape[-1] > 1:
+        if last != 1 and x.shape[-1] > 1 and x.size:
             raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {last}")
         ratio = kind.itemsize // mine.itemsize
         if ratio and x.shape[-1] % ratio:
             raise RuntimeError(
                 f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}"
             )
+        if ratio and x.size:
+            steps = [step // mine.itemsize for step in x.strides[:-1]]
+            named = [
+                ("storage_offset()", storage_offset(x)),
+                *[(f"stride({k})", s) for k, s in enumerate(steps)],
+            ]
+            for name, value in named:
+                if value % ratio:
+                    raise RuntimeError(
+                        f"self.{name} must be divisible by {ratio} {what}, but got {value}"
+                    )
     return x.view(kind.numpy)
 
 
@@ -252,7 +263,13 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays of one shape side by side along a new dimension."""
     if not xs:
         raise RuntimeError("stack expects a non-empty TensorList")
-    shape = xs[0].shape
+    shape, kind = xs[0].shape, xs[0].dtype
+    if dim == 0 and shape:
+        for x in xs:
+            if x.shape != shape or x.dtype is not kind:
+                break
+        else:  # the usual case: joined along what is there
+            return np.concatenate(xs).reshape(len(xs), *shape)
     for i, x in enumerate(xs):
         if x.shape != shape:
             raise RuntimeError(
@@ -302,6 +319,21 @@ def flip(x: Array, axes: Sequence[int]) -> Array:
     """Return a copy in reverse order along `axes` (from 0), the axes in the same order in memory."""
     backwards, straight = slice(None, None, -1), slice(None)
     return x[(*[backwards if i in axes else straight for i in range(x.ndim)], ...)].copy("K")
+
+
+def formatted(out: Array, x: Array) -> Array:
+    """Return `out` with its channels last in memory if those of `x` are: as PyTorch's kernels hand on a format.
+
+    Both have the shape (N, C, *). Where single channels or places leave it open, the format is the usual one.
+    """
+    if x.flags.c_contiguous or x.ndim not in (4, 5):
+        return out
+    shape, strides, least = x.shape, x.strides, 0
+    for dim in (1, *range(x.ndim - 1, 1, -1), 0):
+        if not shape[dim] or strides[dim] < least or (not dim and least == strides[1]):
+            return out
+        least = strides[dim] * max(shape[dim], 1)
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(out, 1, -1)), -1, 1)
 
 
 def storage(x: Array) -> Array:

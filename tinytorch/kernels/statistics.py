@@ -91,10 +91,10 @@ def counted(columns: list[Array], edges: list[Array], weight: Array | None, dtyp
 
 def counted_evenly(x: Array, bins: int, low: float, high: float) -> Array:
     """Return how many elements fall into each of `bins` equal parts of [low, high], in the dtype of `x`."""
-    wide = widened(x)
-    low, high = wide.dtype.type(low), wide.dtype.type(high)
-    inside = (wide >= low) & (wide <= high)
-    place = ((wide[inside] - low) / (high - low) * bins).astype(_INT64)
+    real = x.dtype.type  # 16-bit floats are rounded at each step, as PyTorch's
+    low, high = real(low), real(high)
+    inside = (x >= low) & (x <= high)
+    place = ((x[inside] - low) * real(bins) / (high - low)).astype(_INT64)
     return _total(np.minimum(place, bins - 1), None, None, (bins,), x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Borders around tensors: `pad` of `nn.functional`."""
+"""Borders around tensors: `nn.functional.pad`, over `ops.nn.constant_pad` and `ops.resample.borders`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import nn
 from tinytorch.ops.resample import borders
@@ -74,6 +75,8 @@ def pad(
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     pairs = [(widths[2 * k], widths[2 * k + 1]) for k in range(n)][::-1]
     _check(input, mode, pairs, n)
+    if autocast.on and (mode == "replicate" or (mode == "reflect" and n < 3)):
+        (input,) = autocast.raised(input)
     maps = tuple(
         [
             None if pair == (0, 0) else _border(mode, length, *pair)

@@ -1,4 +1,4 @@
-"""Pooling: the functions of `nn.functional`, over `ops.pool`."""
+"""Maxima and averages of windows, and maxima put back: the pools of `nn.functional`, over `ops.pool`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.ops import pool
 from tinytorch.ops.pool import adaptive_avg_pool1d, avg_pool1d
 
@@ -172,6 +173,8 @@ def max_pool3d(
         >>> torch.nn.functional.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
         tensor([[[[7.]]]])
     """
+    if autocast.on and not return_indices:
+        (input,) = autocast.raised(input)
     return pool.max_pool(
         "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3
     )

@@ -1,4 +1,4 @@
-"""Resizing and warping: the functions of `nn.functional`, over `ops.resample`."""
+"""Resizing and warping: `interpolate`, `grid_sample` and the like of `nn.functional`, over `ops.resample`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.nn._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops import resample
 from tinytorch.ops.shape import check_tensor
@@ -80,6 +81,8 @@ def interpolate(
         )
     if n in _AREA:
         if mode == "area":
+            if autocast.on and n == 3:
+                (input,) = autocast.raised(input)
             return _AREA[n](input, sizes)
         if mode in ("nearest", "nearest-exact"):
             return resample.upsample(input, mode, sizes, factors, False)

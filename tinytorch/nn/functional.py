@@ -1,7 +1,17 @@
-"""Functions of neural networks, `torch.nn.functional`: activations, losses, dropout, distances, convolutions.
+"""`torch.nn.functional`: the list of its functions, and those that know no places in space (floor 4).
 
-The functions here see to arguments (in place or not, deprecated ones, shapes, dtypes) and hand on
-to `ops.nn`; some are composed of Tensor operations.
+Where they are written, which is where they are to be looked for and added:
+
+| module | what |
+|---|---|
+| here, in this order | activations, softmax, bilinear forms, embeddings, dropout, losses, distances, normalisation |
+| `_padding` | borders: `pad` |
+| `_pooling` | maxima and averages of windows, and maxima put back |
+| `_resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |
+| `ops` | what needs nothing but its op: `linear`, `gelu`, convolutions, attention, `pixel_shuffle` |
+
+The functions of these modules see to arguments (in place or not, deprecated ones, shapes, dtypes) and hand on to
+`ops`; some are composed of Tensor operations.
 """
 
 from __future__ import annotations
@@ -15,8 +25,10 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd import autocast
 from tinytorch.autograd.inplace import in_place
 from tinytorch.autograd.mode import is_grad_enabled, no_grad
+from tinytorch.autograd.op import op
 from tinytorch.nn._padding import pad
 from tinytorch.nn._pooling import (
     adaptive_avg_pool1d,
@@ -81,6 +93,7 @@ from tinytorch.ops.copies import (
 from tinytorch.ops.matrices import pdist
 from tinytorch.ops.nn import gelu, hardshrink, linear, logsigmoid, prelu, softplus, softshrink
 from tinytorch.ops.norm import check_normalized_shape
+from tinytorch.ops.shape import renamed
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -109,16 +122,24 @@ __all__ = [
 
 # Activations --------------------------------------------------------------------------------------
 
-_celu_in_place = in_place(nn.celu)
-_elu_in_place = in_place(nn.elu)
+
+def _written_over(caller: Any) -> Any:
+    """Return the in-place form of an op whose node PyTorch gives a name of its own, "...Backward1"."""
+    made = caller.op
+    name = made.node_class.__name__.replace("Backward0", "Backward1")
+    return in_place(renamed(op(**made.formulas)(made.kernel), name))
+
+
+_celu_in_place = _written_over(nn.celu)
+_elu_in_place = _written_over(nn.elu)
 _hardsigmoid_in_place = in_place(nn.hardsigmoid)
 _hardswish_in_place = in_place(nn.hardswish)
 _hardtanh_in_place = in_place(nn.hardtanh)
-_leaky_relu_in_place = in_place(nn.leaky_relu)
+_leaky_relu_in_place = _written_over(nn.leaky_relu)
 _mish_in_place = in_place(nn.mish)
-_rrelu_in_place = in_place(nn.rrelu)
+_rrelu_in_place = _written_over(nn.rrelu)
 _silu_in_place = in_place(nn.silu)
-_threshold_in_place = in_place(nn.threshold)
+_threshold_in_place = _written_over(nn.threshold)
 
 # Klambauer et al., the fixed point of mean 0 and variance 1
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -154,6 +175,12 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
+
+    Args:
+        input: any shape.
+        threshold: the bound.
+        value: what stands for elements up to the bound.
+        inplace: write into `input`.
 
     Example:
         >>> import tinytorch as torch
@@ -245,6 +272,9 @@ def rrelu(
 
     In training each `a` is drawn from [lower, upper); otherwise it is their mean.
 
+    Raises:
+        RuntimeError: `lower` is above `upper`, or one of them is not finite.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -253,6 +283,11 @@ def rrelu(
     Source:
         Xu et al., "Empirical Evaluation of Rectified Activations in Convolutional Network", 2015.
     """
+    for which, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound:g}")
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     nn._check_floating("leaky_relu_cpu", input._array)
     slopes = np.ones_like(input._array)
     if training:
@@ -459,7 +494,9 @@ def softmax(
         tensor([[0.5000, 0.5000],
                 [0.1192, 0.8808]])
     """
-    return nn.softmax(input, _softmax_dim("softmax", input, dim, _stacklevel), dtype)
+    if dim is None:
+        dim = _softmax_dim("softmax", input, _stacklevel)
+    return nn.softmax(input, dim, dtype)
 
 
 def softmin(
@@ -472,7 +509,9 @@ def softmin(
         >>> torch.nn.functional.softmin(torch.tensor([1.0, 3.0]), dim=0)
         tensor([0.8808, 0.1192])
     """
-    return nn.softmax(-input, _softmax_dim("softmin", input, dim, _stacklevel), dtype)
+    if dim is None:
+        dim = _softmax_dim("softmin", input, _stacklevel)
+    return nn.softmax(-input, dim, dtype)
 
 
 def log_softmax(
@@ -485,12 +524,12 @@ def log_softmax(
         >>> torch.nn.functional.log_softmax(torch.tensor([0.0, 1000.0]), dim=0)
         tensor([-1000.,     0.])
     """
-    return nn.log_softmax(input, _softmax_dim("log_softmax", input, dim, _stacklevel), dtype)
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input, _stacklevel)
+    return nn.log_softmax(input, dim, dtype)
 
 
-def _softmax_dim(name: str, input: Tensor, dim: int | None, stacklevel: int) -> int:
-    if dim is not None:
-        return dim
+def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
@@ -556,11 +595,22 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), weight)
         tensor([11.])
     """
-    if input1.shape[:-1] != input2.shape[:-1]:
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    tensors = {name: each for name, each in given.items() if each is not None}
+    if len({each.dtype for each in tensors.values()}) > 1:
+        kinds = ", ".join(f"{name}: {each.dtype}" for name, each in tensors.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {kinds}")
+    if not input1.ndim or not input2.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if input1.ndim != input2.ndim:
         raise RuntimeError(
-            f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and "
-            f"{list(input2.shape)}"
+            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
         )
+    for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}"
+            )
     for k, each in ((1, input1), (2, input2)):
         if each.shape[-1] != weight.shape[k]:
             raise RuntimeError(
@@ -569,10 +619,18 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
                 f"{weight.shape[k]}"
             )
     outputs, first, second = weight.shape
+    if bias is not None and bias.shape != (outputs,):
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.numel()} but expected {outputs}"
+        )
     # (*, in1) x (out * in2, in1) -> (*, out, in2), then the sum over in2 with the second input.
     rows = linear(input1, weight.permute(0, 2, 1).reshape(outputs * second, first))
-    out: Tensor = (rows.reshape(*input1.shape[:-1], outputs, second) * input2.unsqueeze(-2)).sum(-1)
+    products = rows.reshape(*input1.shape[:-1], outputs, second) * input2.unsqueeze(-2)
+    out: Tensor = products.sum(-1, dtype=input1.dtype)
     return out if bias is None else out + bias
+
+
+# Tables and labels --------------------------------------------------------------------------------
 
 
 def embedding(
@@ -791,6 +849,9 @@ def dropout1d(
 ) -> Tensor:
     """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
 
+    Raises:
+        RuntimeError: `input` has not two or three dimensions.
+
     Example:
         >>> import tinytorch as torch
         >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
@@ -888,22 +949,59 @@ def alpha_dropout(
     Source:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
+    return _alpha_dropped(input, p, training, inplace, input._array.shape)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
+
+    Args:
+        input: shape (N, C, *).
+        p: the probability of a channel to be set.
+        training: False to return the input.
+        inplace: whether to write into the input.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
+        tensor([[1., 1.]])
+
+    Source:
+        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
     _check_probability(p)
-    if p == 0 or not training or not input._array.size:
-        return input
-    if p == 1:
-        zeros = wrap(np.zeros_like(input._array))
-        return input.mul_(zeros) if inplace else input * zeros
-    alpha = _SELU_ALPHA * _SELU_SCALE
-    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    kept = wrap(np.empty_like(input._array)).bernoulli_(1 - p)
-    shift = (kept - 1) * (alpha * a) + alpha * a * p
-    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
+    if input.ndim < 2 and p and training and input._array.size:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return _alpha_dropped(input, p, training, inplace, _of_channels(input))
 
 
 def _check_probability(p: float) -> None:
     if p < 0 or p > 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _of_channels(input: Tensor) -> tuple[int, ...]:
+    """Return the shape of a mask of the channels, (N, C, 1, ...)."""
+    return (*input.shape[:2], *[1] * (input.ndim - 2))
+
+
+def _kept(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
+    """Return a mask of `shape` that is 0 with probability `p`, else 1."""
+    array = input._array
+    if p == 1:
+        return wrap(np.zeros_like(array, shape=shape))
+    # Like the input also in its order in memory, which is the order in which numbers are drawn.
+    mask: Tensor = wrap(
+        np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape)
+    )
+    with no_grad():
+        return mask.bernoulli_(1 - p)
 
 
 def _dropped(
@@ -913,28 +1011,39 @@ def _dropped(
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
-    array = input._array
-    if p == 1:
-        mask = wrap(np.zeros_like(array, shape=shape))
-    else:
-        # Like the input also in its order in memory, which is the order in which numbers are drawn.
-        mask = wrap(
-            np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape)
-        )
+    mask = _kept(input, p, shape)
+    if p < 1:
         with no_grad():
-            mask.bernoulli_(1 - p).div_(1 - p)
+            mask.div_(1 - p)
     return input.mul_(mask) if inplace else input * mask
+
+
+def _alpha_dropped(
+    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+) -> Tensor:
+    """Return `input` with what a mask of `shape` hides set to the least `selu`, then scaled and shifted."""
+    _check_probability(p)
+    if not training or p == 0 or not input._array.size:
+        return input
+    kept = _kept(input, p, shape)
+    if p == 1:
+        return input.mul_(kept) if inplace else input * kept
+    alpha = _SELU_ALPHA * _SELU_SCALE
+    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    shift = (kept - 1) * (alpha * a) + alpha * a * p
+    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
 
 
 def _channels_dropped(
     input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
 ) -> Tensor:
-    if not batched:  # a view with a batch of one: writes to it are writes to the input
-        result = _channels_dropped(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else result.squeeze(0)
+    if not batched:
+        if inplace:
+            return _channels_dropped(input.unsqueeze_(0), p, training, True).squeeze_(0)
+        return _channels_dropped(input.unsqueeze(0), p, training, False).squeeze(0)
     if input.ndim < 2 and training and p > 0:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _dropped(input, p, training, inplace, (*input.shape[:2], *[1] * (input.ndim - 2)))
+    return _dropped(input, p, training, inplace, _of_channels(input))
 
 
 # Losses -------------------------------------------------------------------------------------------
@@ -1032,6 +1141,8 @@ def mse_loss(
         >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
     """
+    if autocast.on and weight is None:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     x, y = _pair(input, target)
     if weight is not None:
@@ -1054,6 +1165,8 @@ def l1_loss(
         >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(1.)
     """
+    if autocast.on and weight is None:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     x, y = _pair(input, target)
     if weight is not None:
@@ -1093,6 +1206,8 @@ def smooth_l1_loss(
     Source:
         Girshick, "Fast R-CNN", 2015.
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     x, y = _pair(input, target)
     if beta == 0:
@@ -1133,6 +1248,8 @@ def huber_loss(
     Source:
         Huber, "Robust Estimation of a Location Parameter", 1964.
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(None, None, reduction)
     x, y = _pair(input, target)
     if delta <= 0:
@@ -1174,6 +1291,8 @@ def binary_cross_entropy(
         >>> torch.nn.functional.binary_cross_entropy(x, y)
         tensor(0.3466)
     """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
     reduction = _reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
@@ -1221,6 +1340,8 @@ def binary_cross_entropy_with_logits(
         >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
         tensor(0.3466)
     """
+    if autocast.on:
+        input, target, weight, pos_weight = autocast.raised(input, target, weight, pos_weight)
     reduction = _reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
@@ -1278,6 +1399,8 @@ def cross_entropy(
         Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7
         (smoothing).
     """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
     if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
         reduction = _reduction(size_average, reduce, reduction)
     shape = input._array.shape
@@ -1287,7 +1410,8 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     nn._check_floating("log_softmax_lastdim_kernel_impl", input._array)
     _check_labels(input, target, weight)
-    out: Tensor = nn.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    loss = nn.cross_entropy if len(shape) < 3 else nn.cross_entropy_of_places
+    out: Tensor = loss(input, target, weight, ignore_index, reduction, label_smoothing)
     return out
 
 
@@ -1315,12 +1439,13 @@ def _soft_cross_entropy(
     _check_class_weight(weight, classes)
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    losses = -(nn.log_softmax(input, dim) * target)
+    gains = nn.log_softmax(input, dim) * target
     if weight is not None:
-        losses = losses * weight.reshape([classes if k == dim else 1 for k in range(input.ndim)])
-    if reduction == "mean":
-        return losses.sum() / (input.numel() // classes if classes else 0)
-    return losses.sum() if reduction == "sum" else losses.sum(dim)
+        gains = gains * weight.reshape([classes if k == dim else 1 for k in range(input.ndim)])
+    if reduction == "none":
+        return -gains.sum(dim)
+    loss = -gains.sum()
+    return loss / (input.numel() // classes if classes else 0) if reduction == "mean" else loss
 
 
 def nll_loss(
@@ -1354,6 +1479,8 @@ def nll_loss(
         >>> torch.nn.functional.nll_loss(scores, torch.tensor([0, 1]))
         tensor(2.5000)
     """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
     reduction = _reduction(size_average, reduce, reduction)
     if input.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
@@ -1454,6 +1581,8 @@ def kl_div(
         >>> torch.nn.functional.kl_div(input, target, reduction="batchmean")
         tensor(0.6931)
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction(size_average, reduce, reduction)
     elif reduction == "mean":
@@ -1506,6 +1635,8 @@ def poisson_nll_loss(
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
         tensor(1.)
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -1529,8 +1660,8 @@ def gaussian_nll_loss(
     Args:
         input: the means, any shape.
         target: the same shape.
-        var: the variances: one number, the shape of `input`, that shape with a last length of 1, or
-            without it.
+        var: the variances: one number, the shape of `input`, that shape with one length of 1 in place of
+            another, or without the last length.
         full: add `0.5 * log(2 * pi)`.
         eps: the least variance that is reckoned with.
         reduction: "mean", "sum", or "none" for each element's own.
@@ -1559,7 +1690,10 @@ def gaussian_nll_loss(
     if variance.shape != input.shape:
         if input.shape[:-1] == variance.shape:
             variance = variance.unsqueeze(-1)
-        elif variance.shape != (*input.shape[:-1], 1):
+        elif (
+            variance.ndim != input.ndim
+            or sum(v for v, n in zip(variance.shape, input.shape, strict=True) if v != n) != 1
+        ):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
@@ -1603,6 +1737,8 @@ def cosine_embedding_loss(
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
     """
+    if autocast.on:
+        input1, input2, target = autocast.raised(input1, input2, target)
     reduction = _reduction(size_average, reduce, reduction)
     if target.ndim == 0:
         if input1.ndim != 1 or input2.ndim != 1:
@@ -1657,6 +1793,8 @@ def margin_ranking_loss(
         >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
         tensor([2., 0.])
     """
+    if autocast.on:
+        input1, input2, target = autocast.raised(input1, input2, target)
     reduction = _reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
@@ -1694,6 +1832,8 @@ def hinge_embedding_loss(
         >>> torch.nn.functional.hinge_embedding_loss(distances, target, reduction="none")
         tensor([0.2500, 0.7500])
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     unlike = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
     alike = (input + wrap(np.zeros_like(unlike._array))).masked_fill(target == -1, 0)
@@ -1709,14 +1849,30 @@ def soft_margin_loss(
 ) -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
 
+    Raises:
+        RuntimeError: the target broadcasts to another shape than that of `input`; `input` is of integers.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
     reduction = _reduction(size_average, reduce, reduction)
     _refuse_grad(target, "soft_margin_loss", "target")
-    return _reduced((-target * input).exp().log1p(), reduction)
+    shape = _broadcast(input.shape, target.shape)
+    if shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    if not input.dtype.is_floating_point:
+        kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
+        raise RuntimeError(
+            f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
+        )
+    out: Tensor = nn.soft_margin_loss(input, target, reduction)
+    return out
 
 
 def multilabel_soft_margin_loss(
@@ -1777,34 +1933,107 @@ def multi_margin_loss(
 
     Raises:
         ValueError: `p` is neither 1 nor 2.
-        IndexError: a label is no class.
+        RuntimeError: a label is no class, or sizes do not fit.
 
     Example:
         >>> import tinytorch as torch
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
         tensor(0.7500)
     """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
     reduction = _reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    scores = input if input.ndim == 2 else input.unsqueeze(0)
-    labels = target.reshape(-1)
-    count, classes = scores.shape
-    _check_labels(scores, labels, None)
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    shape = [*input.shape]
+    if len(shape) > 2 or 0 in shape[-1:]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
+        )
+    count, classes = [1] * (2 - len(shape)) + shape
+    if target.ndim > 1 or target.numel() != count:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{count}], but got {[*target.shape]}. Input has shape {shape}."
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {[*weight.shape]}"
+        )
     _refuse_grad(weight, "multi_margin_loss", "weight")
-    for label in labels.tolist():
-        if not 0 <= label < classes:
-            raise IndexError(f"Target {label} is out of bounds.")
-    own = scores.gather(1, labels.unsqueeze(1))
-    losses = (margin - own + scores).clamp_min(0)
-    if p == 2:
-        losses = losses * losses
-    if weight is not None:
-        losses = losses * weight[labels].unsqueeze(1)
-    is_own = np.zeros_like(scores._array, dtype=np.bool_)
-    is_own[np.arange(count), labels._array] = True
-    losses = losses.masked_fill(wrap(is_own), 0).sum(1) / classes
-    return _reduced(losses if input.ndim == 2 else losses.reshape(target.shape), reduction)
+    _check_margin("multi_margin_loss_cpu_kernel", input, target)
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}"
+        )
+    out: Tensor = nn.multi_margin_loss(input, target, p, margin, weight, reduction)
+    return out
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
+
+    Args:
+        input: scores, shape (N, C) or (C,).
+        target: the labels of each sample, then a -1; of the input's shape, int64.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        RuntimeError: the shapes do not fit, or a label is no class.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = _reduction(size_average, reduce, reduction)
+    shape = [*input.shape]
+    if input.ndim > 2 or (input.ndim and not shape[-1]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
+        )
+    if target.numel() != input.numel() or (input.ndim and target.shape != input.shape):
+        raise RuntimeError(
+            f"inconsistent target size: {[*target.shape]} for input of size: {shape}"
+        )
+    _check_margin("multilabel_margin_loss_forward_out_frame", input, target)
+    labels = target._array
+    if labels.size and (labels.min() < -1 or labels.max() >= (shape or [1])[-1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
+    reduction = "sum" if reduction == "mean" and not input._array.size else reduction
+    out: Tensor = nn.multilabel_margin_loss(input, target, reduction)
+    return out
+
+
+def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
+    """Raise PyTorch's errors unless the scores have 32 or 64 bits, and the labels are int64."""
+    if input._array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
+    nn._check_floating(kernel, input._array)
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
+
+
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
 
 
 def triplet_margin_loss(
@@ -1848,16 +2077,12 @@ def triplet_margin_loss(
         Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional
         neural networks", 2016 (`swap`).
     """
+    if autocast.on:
+        anchor, positive, negative = autocast.raised(anchor, positive, negative)
     reduction = _reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            "dimensions, but got: "
-            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D "
-            "inputs"
-        )
+    _check_triplet(anchor, positive, negative)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
@@ -1887,6 +2112,7 @@ def triplet_margin_with_distance_loss(
         reduction: "mean", "sum", or "none" for each triplet's own.
 
     Raises:
+        RuntimeError: the numbers of dimensions differ.
         ValueError: `margin` is not positive; there is no such reduction.
 
     Example:
@@ -1901,6 +2127,7 @@ def triplet_margin_with_distance_loss(
     reduction = _reduction(None, None, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -1908,36 +2135,52 @@ def triplet_margin_with_distance_loss(
     return _reduced((near - far + margin).clamp_min(0), reduction)
 
 
-# Distances and norms ------------------------------------------------------------------------------
-
-
-def normalize(
-    input: Tensor,
-    p: float = 2.0,
-    dim: int | Sequence[int] = 1,
-    eps: float = 1e-12,
-    out: Tensor | None = None,
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
 ) -> Tensor:
-    """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
+    """Return minus the log-probability that alignments of each sequence give its target.
+
+    An alignment has a label or the blank at each moment; repeated labels count once, unless a blank is between.
 
     Args:
-        input: any shape.
-        p: the exponent of the norm.
-        dim: the dimension, or dimensions, of the vectors.
-        eps: the least norm that is divided by.
-        out: a tensor to write the result into.
+        log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
+            (T, C).
+        targets: labels, shape (N, S), or those of all targets one after another.
+        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
+        target_lengths: of the targets.
+        blank: the class that stands for no label.
+        reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
+        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
 
     Raises:
-        IndexError: there is no such dimension (the default is 1).
+        RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-        tensor([[0.6000, 0.8000],
-                [0.0000, 0.0000]])
+        >>> even = torch.full((2, 1, 2), 0.5).log()
+        >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
+        >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
+        tensor(1.3333)
+
+    Source:
+        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+        Neural Networks", 2006.
     """
-    result: Tensor = input / input.norm(p, dim, True).clamp(min=eps)
-    return result if out is None else out.copy_(result)
+    if autocast.on:
+        (log_probs,) = autocast.raised(log_probs)
+    number = ("none", "mean", "sum").index(_reduction(None, None, reduction))
+    return _ctc.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
+    )
+
+
+# Distances ----------------------------------------------------------------------------------------
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -1988,6 +2231,9 @@ def pairwise_distance(
         tensor([5.0000])
     """
     return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+# Normalisation ------------------------------------------------------------------------------------
 
 
 def layer_norm(
@@ -2048,10 +2294,19 @@ def rms_norm(
         Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
     shape = check_normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
+    if weight is not None and weight.dtype is not input.dtype:
+        warnings.warn(
+            f"Mismatch dtype between input and weight: input dtype = {input.dtype}, weight dtype = {weight.dtype}, "
+            "Cannot dispatch to fused implementation.",
+            stacklevel=2,
+        )
     dims = tuple(range(-len(shape), 0))
-    eps = dtypes.finfo(input.dtype).eps if eps is None else eps
-    out: Tensor = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
-    return out if weight is None else out * weight
+    x = input.float() if input._array.dtype.itemsize == 2 else input
+    eps = dtypes.finfo(x.dtype).eps if eps is None else eps
+    out: Tensor = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    if weight is not None:
+        out = out * weight
+    return out if out.dtype is input.dtype else out.to(input.dtype)
 
 
 def batch_norm(
@@ -2078,16 +2333,17 @@ def batch_norm(
         eps: keeps the divisor from 0.
 
     Raises:
-        ValueError: in training, there is only one value per channel; only one running statistic is given.
+        ValueError: in training, there is only one value per channel; `eps` is negative, or 0 in training; only one
+            running statistic is given.
         RuntimeError: sizes or dtypes do not fit; without `training`, running statistics are missing.
 
     Example:
         >>> import tinytorch as torch
         >>> mean, var = torch.zeros(1), torch.ones(1)
         >>> x = torch.tensor([[1.0], [3.0]])
-        >>> torch.nn.functional.batch_norm(x, mean, var, training=True, eps=0.0)
-        tensor([[-1.],
-                [ 1.]])
+        >>> torch.nn.functional.batch_norm(x, mean, var, training=True)
+        tensor([[-1.0000],
+                [ 1.0000]])
         >>> mean
         tensor([0.2000])
 
@@ -2103,6 +2359,10 @@ def batch_norm(
             raise ValueError(
                 f"Expected more than 1 value per channel when training, got input size {shape}"
             )
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return _norm.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )
@@ -2192,6 +2452,35 @@ def group_norm(
     return _norm.group_norm(input, num_groups, weight, bias, eps)
 
 
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: int | Sequence[int] = 1,
+    eps: float = 1e-12,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
+
+    Args:
+        input: any shape.
+        p: the exponent of the norm.
+        dim: the dimension, or dimensions, of the vectors.
+        eps: the least norm that is divided by.
+        out: a tensor to write the result into.
+
+    Raises:
+        IndexError: there is no such dimension (the default is 1).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 0.0000]])
+    """
+    result: Tensor = input / input.norm(p, dim, True).clamp(min=eps)
+    return result if out is None else out.copy_(result)
+
+
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -2224,9 +2513,12 @@ def local_response_norm(
         raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
     if not input.numel():
         return input
-    return input / _sum_of_neighbours(input * input, size // 2, (size - 1) // 2).mul(
-        alpha / size
-    ).add(k).pow(beta)
+    squares = input * input
+    if autocast.on and input.ndim > 3:  # PyTorch takes the means of volumes
+        (squares,) = autocast.raised(squares)
+    return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(
+        k
+    ).pow(beta)
 
 
 def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
@@ -2238,146 +2530,3 @@ def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
     for k in range(1, before + after + 1):
         total = total + padded.narrow(1, k, channels)
     return total
-
-
-def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
-    """Return minus the log-probability that alignments of each sequence give its target.
-
-    An alignment has a label or the blank at each moment; repeated labels count once, unless a blank is between.
-
-    Args:
-        log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
-            (T, C).
-        targets: labels, shape (N, S), or those of all targets one after another.
-        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
-        target_lengths: of the targets.
-        blank: the class that stands for no label.
-        reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
-        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
-
-    Raises:
-        RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> even = torch.full((2, 1, 2), 0.5).log()
-        >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
-        >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
-        tensor(1.3333)
-
-    Source:
-        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
-        Neural Networks", 2006.
-    """
-    number = ("none", "mean", "sum").index(_reduction(None, None, reduction))
-    return _ctc.ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
-    )
-
-
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
-
-    Args:
-        input: scores, shape (N, C) or (C,).
-        target: the labels of each sample, then a -1; of the input's shape, int64.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
-
-    Raises:
-        RuntimeError: the shapes do not fit, or a label is no class.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
-        >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
-        tensor(0.8500)
-    """
-    reduction = _reduction(size_average, reduce, reduction)
-    shape = [*input.shape]
-    if input.ndim > 2 or (input.ndim and not shape[-1]):
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
-        )
-    if target.numel() != input.numel() or (input.ndim and target.shape != input.shape):
-        raise RuntimeError(
-            f"inconsistent target size: {[*target.shape]} for input of size: {shape}"
-        )
-    if target.dtype is not dtypes.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
-    kernel = "multilabel_margin_loss_forward_out_frame"
-    if input._array.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
-    nn._check_floating(kernel, input._array)
-    scores = input if input.ndim == 2 else input.reshape(1, -1)
-    count, classes = scores.shape
-    labels = target._array.reshape(count, classes)
-    if labels.size and (labels.min() < -1 or labels.max() >= classes):
-        raise RuntimeError("argument #2 'target' is out of range")
-    counts = np.logical_and.accumulate(labels >= 0, 1)  # up to the first -1
-    labels = np.where(counts, labels, 0)
-    is_label = np.zeros_like(counts)
-    sample, place = np.nonzero(counts)
-    is_label[sample, labels[sample, place]] = True
-    own = scores.gather(1, wrap(labels)).unsqueeze(2)  # (N, labels, 1) against (N, 1, classes)
-    pairs = counts[:, :, None] & ~is_label[:, None, :]
-    losses = (1 - own + scores.unsqueeze(1)).clamp_min(0).masked_fill(wrap(~pairs), 0)
-    each = losses.sum((1, 2)) / classes
-    if input.ndim < 2:
-        return each.reshape(())
-    # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
-    return each.sum() if reduction == "mean" and not count else _reduced(each, reduction)
-
-
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
-
-    Args:
-        input: shape (N, C, *).
-        p: the probability of a channel to be set.
-        training: False to return the input.
-        inplace: whether to write into the input.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-        RuntimeError: there are less than two dimensions.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
-        tensor([[1., 1.]])
-
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
-    """
-    _check_probability(p)
-    if p == 0 or not training or not input._array.size:
-        return input
-    if input.ndim < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
-    kept = wrap(np.zeros_like(input._array, shape=shape))
-    if p == 1:
-        return input.mul_(kept) if inplace else input * kept
-    alpha = _SELU_ALPHA * _SELU_SCALE
-    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    kept.bernoulli_(1 - p)
-    shift = (kept - 1) * (alpha * a) + alpha * a * p
-    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift

@@ -85,6 +85,14 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
 
+    Args:
+        tensor: is written to, and returned.
+        mean, std: of the distribution.
+        generator: where the numbers come from.
+
+    Raises:
+        RuntimeError: `std` is negative.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.nn.init.normal_(torch.empty(3, 5), std=0.02).shape

@@ -217,7 +217,13 @@ def _refuse_operations() -> None:
 
 
 def is_lazy(param: Any) -> bool:
-    """Return whether a parameter or buffer waits for its shape."""
+    """Return whether a parameter or buffer waits for its shape.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.parameter.is_lazy(torch.nn.LazyLinear(2).weight)
+        True
+    """
     return isinstance(param, UninitializedTensorMixin)
 
 
@@ -250,6 +256,13 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         requires_grad: whether gradients flow to it.
         device, dtype: of the buffer that it will be.
         persistent: whether `state_dict` has it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> buffer = torch.nn.parameter.UninitializedBuffer()
+        >>> buffer.materialize((2, 3))
+        >>> buffer.shape
+        torch.Size([2, 3])
     """
 
     cls_to_become = Tensor

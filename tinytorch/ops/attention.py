@@ -10,8 +10,10 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd import autocast
 from tinytorch.autograd.mode import no_grad
 from tinytorch.autograd.op import op
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import attention
 from tinytorch.ops.linalg import _C_NAMES, _check_bmm
 from tinytorch.ops.nn import constant_pad, linear, softmax
@@ -45,6 +47,10 @@ def _attention_rule(
             None if keep is None else keep._array, scale, weights._array, out._array,
         )  # fmt: skip
         return (*[None if array is None else wrap(array) for array in arrays], None)
+    if (
+        query._array.dtype.itemsize == 2
+    ):  # as the kernel computes; the gradients are cast on their way
+        g, query, key, value = g.float(), query.float(), key.float(), value.float()
     weights = _weights(query, key, attn_mask, is_causal, scale)
     kept = weights if keep is None else weights * keep
     of_value = kept.transpose(-2, -1) @ g if needs[2] else None
@@ -70,7 +76,7 @@ def _attention_rule(
 def _attention(
     query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float
 ) -> Any:
-    if query.dtype.kind not in "fV":
+    if query.dtype.kind not in FLOATS:
         name = dtypes.from_numpy_dtype(query.dtype).tensor_name
         raise RuntimeError(f"expected scalar type Float but found {name}")
     return attention.forward(query, key, value, attn_mask, keep, is_causal, scale)
@@ -133,6 +139,8 @@ def scaled_dot_product_attention(
         Vaswani et al., "Attention Is All You Need", 2017, equation 1.
         Dao et al., "FlashAttention", 2022, for the gradient.
     """
+    if autocast.on:
+        query, key, value, attn_mask = autocast.lowered(query, key, value, attn_mask)
     _check_attention(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         for each in (query, key, value):
@@ -506,6 +514,8 @@ def multi_head_attention_forward(
             f"Expected key_padded_mask.shape[1] to be {k.shape[2]}, but got {columns + more}",
         )
     mask = _full_mask(attn_mask, key_padding_mask, batch, num_heads, more)
+    if autocast.on:
+        (mask,) = autocast.lowered(mask)
     dropout_p = dropout_p if training else 0.0
     weights = None
     if need_weights:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.autograd.op import op
 from tinytorch.kernels import conv as kernels
 from tinytorch.ops.linalg import _C_NAMES
@@ -124,9 +125,21 @@ def _name(tensor: Tensor) -> str:
 
 
 def _settings(
-    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any
-) -> list[Sizes]:
-    """Check the arguments' types; return the settings with an entry per dimension of the weight."""
+    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any,
+    same: bool = False,
+) -> list[Sizes]:  # fmt: skip
+    """Check the arguments' types; return the settings with an entry per dimension of the weight.
+
+    Args:
+        name: the public name.
+        dims: the number of spatial dimensions.
+        input: the tensor, with or without a batch.
+        weight: the kernels.
+        bias: a tensor, or None.
+        settings: stride, padding, dilation, ... by name.
+        groups: the number of groups.
+        same: the padding is "same", where PyTorch looks at the weight's dimensions first.
+    """
     given = {"input": input, "weight": weight}
     if bias is not None:
         given["bias"] = bias
@@ -146,6 +159,13 @@ def _settings(
         raise RuntimeError(
             f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input.shape)}"
+        )
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if same and weight.ndim != dims + 2:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but "
+            f"got {dims + 2}-dimensional input of size {list(input.shape)} instead"
         )
     _check_settings(dict(zip(settings, found, strict=True)), weight.ndim - 2, groups)
     return found
@@ -299,7 +319,7 @@ def _convolved_by_name(
     if padding == "valid":
         return _convolved(dims, input, weight, bias, stride, 0, dilation, groups)
     settings = {"stride": stride, "dilation": dilation}
-    strides, dilations = _settings(name, dims, input, weight, bias, settings, groups)
+    strides, dilations = _settings(name, dims, input, weight, bias, settings, groups, same=True)
     if set(strides) - {1}:
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -342,6 +362,8 @@ def conv1d(
         >>> torch.conv1d(x, torch.tensor([[[1.0, -1.0]]]))
         tensor([[-1., -2., -4.]])
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -378,6 +400,8 @@ def conv2d(
         Chellapilla et al., "High Performance Convolutional Neural Networks for Document
         Processing", 2006.
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -392,6 +416,8 @@ def conv3d(
         >>> torch.conv3d(torch.ones(1, 2, 4, 4, 4), torch.ones(3, 2, 2, 2, 2)).shape
         torch.Size([1, 3, 3, 3, 3])
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -431,6 +457,8 @@ def conv_transpose1d(
         >>> torch.conv_transpose1d(x, torch.tensor([[[1.0, 10.0]]]), stride=2)
         tensor([[ 1., 10.,  2., 20.]])
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -464,6 +492,8 @@ def conv_transpose2d(
         >>> torch.conv_transpose2d(torch.ones(1, 3, 4, 4), torch.ones(3, 2, 2, 2), stride=2).shape
         torch.Size([1, 2, 8, 8])
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -478,6 +508,8 @@ def conv_transpose3d(
         >>> torch.conv_transpose3d(torch.ones(1, 2, 3, 3, 3), torch.ones(2, 4, 2, 2, 2)).shape
         torch.Size([1, 4, 4, 4, 4])
     """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -486,6 +518,17 @@ def convolution(
     dilation: SizeOrInt, transposed: bool, output_padding: SizeOrInt, groups: int,
 ) -> Tensor:  # fmt: skip
     """Return the convolution, or transposed one, of batches of as many dimensions as the weight has.
+
+    Args:
+        input: `(N, C, *)`.
+        weight: `(O, C / groups, *)`; of a transposed one `(C, O / groups, *)`.
+        bias: `(O,)` or None.
+        stride, padding, dilation, groups: as for `conv2d`.
+        transposed: whether it is the transposed convolution; see `conv_transpose2d`.
+        output_padding: what is added to the sizes of a transposed one.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
 
     Example:
         >>> import tinytorch as torch

@@ -33,19 +33,14 @@ __all__ = [
 # Copies of views ----------------------------------------------------------------------------------
 
 
-_COPY_CLASSES: dict[type, type] = {}
-
-
-def _copy_class(view_class: type) -> type:
+@functools.cache
+def _copy_class(view_class: type, name: str | None) -> type:
     """Return the class of nodes that PyTorch names as the view's, with "_copy"."""
-    if view_class not in _COPY_CLASSES:
-        name = f"{view_class.__name__}_copy"
-        _COPY_CLASSES[view_class] = type(name, (view_class,), {"__slots__": ()})
-    return _COPY_CLASSES[view_class]
+    return type(name or f"{view_class.__name__}_copy", (view_class,), {"__slots__": ()})
 
 
-def _copied(made: Tensor) -> Tensor:
-    """Return a contiguous copy of what a view op has made, recorded as that op's own result."""
+def _copied(made: Tensor, name: str | None = None) -> Tensor:
+    """Return a contiguous copy of what a view op has made, recorded as that op's own result (its node named `name`)."""
     if local.state.modes is not None:
         return views.clone(made, memory_format="torch.contiguous_format")
     copied: Tensor = wrap(made._array.copy("C"))
@@ -53,7 +48,7 @@ def _copied(made: Tensor) -> Tensor:
     if edge is not None:
         node = edge[0]
         if not type(node).__name__.endswith("_copy"):
-            node.__class__ = _copy_class(type(node))
+            node.__class__ = _copy_class(type(node), name)
         copied._edge, copied._requires_grad = edge, True
     return copied
 
@@ -71,7 +66,16 @@ def _copying(view: Callable[..., Any]) -> Any:
 
 @_copying
 def alias_copy(input: Tensor) -> Tensor:
-    """Return a contiguous copy of the tensor."""
+    """Return a contiguous copy of the tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2)
+        >>> y = torch.alias_copy(x)
+        >>> y += 1
+        >>> x
+        tensor([0., 0.])
+    """
     check_tensor(input, "alias_copy")
     return views.aliased(input, ())
 
@@ -80,43 +84,97 @@ def alias_copy(input: Tensor) -> Tensor:
 def as_strided_copy(
     input: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
-    """Return a copy of what `as_strided` views."""
+    """Return a copy of what `as_strided` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.as_strided_copy(torch.arange(4), (2, 2), (1, 2))
+        tensor([[0, 2],
+                [1, 3]])
+    """
     return views.as_strided(input, size, stride, storage_offset)
 
 
 def detach_copy(input: Tensor) -> Tensor:
-    """Return a copy of the tensor that does not require grad."""
+    """Return a copy of the tensor that does not require grad.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2)
+        >>> y = torch.detach_copy(x).add_(1)
+        >>> x
+        tensor([0., 0.])
+    """
     check_tensor(input, "detach_copy")
     return _copied(input.detach())
 
 
 @_copying
 def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of what `diagonal` views."""
+    """Return a copy of what `diagonal` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     return views.diagonal(input, offset, dim1, dim2)
 
 
 @_copying
 def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
-    """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times."""
+    """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.expand_copy(torch.tensor([1, 2]), (2, 2)).stride()
+        (2, 1)
+    """
     return views.expand(input, size)
 
 
-@_copying
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """Return a copy of what `narrow` views."""
-    return views.narrow(input, dim, start, length)
+    """Return a copy of what `narrow` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
+        tensor([1, 2, 3])
+    """
+    check_tensor(input, "narrow_copy")
+    shape = input._array.shape
+    if 0 < len(shape) <= dim:
+        raise RuntimeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false."
+        )
+    if length < 0:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({shape[dim]})."
+        )
+    return _copied(views.narrow(input, dim, start, length), "NarrowCopyBackward0")
 
 
 @_copying
 def permute_copy(input: Tensor, dims: Any) -> Tensor:
-    """Return a copy of what `permute` views, contiguous in the new order."""
+    """Return a copy of what `permute` views, contiguous in the new order.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.permute_copy(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
     return views.permute(input, dims)
 
 
 @_copying
 def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
-    """Return a copy of what `select` views."""
+    """Return a copy of what `select` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([3, 4])
+    """
     return views.select(input, dim, index)
 
 
@@ -140,55 +198,114 @@ def slice_copy(
 
 @_copying
 def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    """Return copies of what `split` views."""
+    """Return copies of what `split` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.split_copy(torch.arange(3), 2)
+        (tensor([0, 1]), tensor([2]))
+    """
     return views.split(input, split_size, dim)
 
 
 @_copying
 def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
-    """Return copies of what `split_with_sizes` views."""
+    """Return copies of what `split_with_sizes` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
+        (tensor([0]), tensor([1, 2, 3]))
+    """
     return views.split_with_sizes(input, split_sizes, dim)
 
 
 @_copying
 def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
-    """Return a copy of what `squeeze` views."""
+    """Return a copy of what `squeeze` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.squeeze_copy(torch.zeros(1, 2, 1)).shape
+        torch.Size([2])
+    """
     return views.squeeze(input, dim)
 
 
 @_copying
 def t_copy(input: Tensor) -> Tensor:
-    """Return a copy of what `t` views."""
+    """Return a copy of what `t` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]])
+    """
     return views.t(input)
 
 
 @_copying
 def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Return a copy of what `transpose` views, contiguous in the new order."""
+    """Return a copy of what `transpose` views, contiguous in the new order.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
     return views.transpose(input, dim0, dim1)
 
 
 @_copying
 def unbind_copy(input: Tensor, dim: int = 0) -> Any:
-    """Return copies of what `unbind` views."""
+    """Return copies of what `unbind` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
     return views.unbind(input, dim)
 
 
 @_copying
 def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a copy of what `Tensor.unfold` views."""
+    """Return a copy of what `Tensor.unfold` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unfold_copy(torch.arange(5), 0, 3, 2)
+        tensor([[0, 1, 2],
+                [2, 3, 4]])
+    """
     return views.unfold(input, dimension, size, step)
 
 
 @_copying
 def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
-    """Return a copy of what `unsqueeze` views."""
+    """Return a copy of what `unsqueeze` views.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 1)
+        tensor([[1],
+                [2]])
+    """
     return views.unsqueeze(input, dim)
 
 
 @_copying
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
-    """Return a copy of what `Tensor.view` views: of a shape, or as another dtype."""
+    """Return a copy of what `Tensor.view` views: of a shape, or as another dtype.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.view_copy(torch.arange(4), (2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     check_tensor(input, "view_copy")
     return views.view(input, *(() if size is None else (size,)), dtype=dtype)
 
@@ -358,6 +475,12 @@ def slice_inverse(
 
     Raises:
         RuntimeError: the memory of `input` is smaller.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.arange(4)
+        >>> torch.slice_inverse(x[:2], x, 0, 0, 2)
+        tensor([0, 1, 2, 3])
     """
     check_tensor(input, "slice_inverse")
     check_tensor(src, "slice_inverse", "src", 2)
@@ -390,18 +513,36 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     """Return what `split` does, but as tensors that may be written to: writes are not seen by the others.
 
     It is safe where `input` is not used any more.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> first, second = torch.unsafe_split(torch.arange(4), 2)
+        >>> first.add_(10), second
+        (tensor([10, 11]), tensor([2, 3]))
     """
     return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return what `split_with_sizes` does, as `unsafe_split` does."""
+    """Return what `split_with_sizes` does, as `unsafe_split` does.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
+        (tensor([0]), tensor([1, 2, 3]))
+    """
     pieces = views.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return what `chunk` does, as `unsafe_split` does."""
+    """Return what `chunk` does, as `unsafe_split` does.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.unsafe_chunk(torch.arange(4), 2)
+        (tensor([0, 1]), tensor([2, 3]))
+    """
     return _unsafe(_unsafe_split, views.chunk(input.detach(), chunks, dim), input, dim)
 
 

@@ -22,6 +22,7 @@ from tinytorch.autograd.mode import local
 from tinytorch.device import as_device
 from tinytorch.dtypes import dtype as Dtype
 from tinytorch.kernels.random import fused
+from tinytorch.ops.pointwise import no_such_call
 
 __all__ = [
     "arange", "as_tensor", "asarray", "empty", "empty_like", "eye", "from_numpy", "frombuffer",
@@ -1236,7 +1237,7 @@ def linspace(
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    made = _spaced("linspace", steps, out, dtype, device, layout, requires_grad)
+    made = _spaced("linspace", start, end, steps, out, dtype, device, layout, requires_grad)
     first, last = _ends("linspace", start, end, made.dtype)
     made._array[...] = _steps(first, last, steps, made.dtype)
     return made
@@ -1274,15 +1275,20 @@ def logspace(
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
-    made = _spaced("logspace", steps, out, dtype, device, layout, requires_grad)
+    made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
     first, last = _ends("logspace", start, end, made.dtype)
-    exponents = _steps(first, last, steps, made.dtype)
+    kind = made.dtype
+    if not kind.is_floating_point:  # the ends are whole numbers, the exponents between them are not
+        first, last, kind = int(first), int(last), dtypes.float64
+    exponents = _steps(first, last, steps, kind)
     made._array[...] = np.power(float(base), exponents.astype(np.float64))
     return made
 
 
 def _spaced(
     name: str,
+    start: Any,
+    end: Any,
     steps: Any,
     out: Tensor | None,
     dtype: Any,
@@ -1291,8 +1297,16 @@ def _spaced(
     requires_grad: bool,
 ) -> Tensor:
     if not _is_size(steps):
-        raise TypeError(
-            f"{name}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}"
+        base = "" if name == "linspace" else ", float base = 10.0"
+        ends = [
+            f"{start} start, {end} end"
+            for end in ("Tensor", "Number")
+            for start in ("Tensor", "Number")
+        ]
+        raise no_such_call(
+            name,
+            (start, end, steps),
+            tuple([f"{each}, int steps{base}, *, Tensor out = None, …" for each in ends]),
         )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")

@@ -154,7 +154,8 @@ def ctc_loss(
     problem = (*ctc.states(padded, blank), lengths, of_targets)
     losses: Tensor = _ctc_losses(x, problem, blank, zero_infinity)
     if zero_infinity:
-        losses = losses.masked_fill(losses == float("inf"), 0)
+        zero: Tensor = wrap(np.zeros_like(array, shape=()))
+        losses = zero.where(losses == float("inf"), losses)
     if reduction == 1:
         divisors: Tensor = wrap(np.maximum(of_targets, 1).astype(array.dtype))
         return (losses / divisors).mean()

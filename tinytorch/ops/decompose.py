@@ -1,20 +1,19 @@
-"""Inverses, determinants, systems, factorisations, norms and functions of matrices: `torch.linalg` (floor 3).
+"""Factorisations of matrices, determinants, norms and products: one half of `torch.linalg` (floor 3).
 
-The kernels are LAPACK's, through `np.linalg`, over stacks of matrices. Each formula is Tensor code, so there are
-derivatives of every order; where an output is in it (`out0` …), that is differentiable too.
+The other half, inverses and systems, is `tinytorch.ops.solve`. The kernels are LAPACK's, through `np.linalg`, over
+stacks of matrices. Each formula is Tensor code, so there are derivatives of every order; where an output is in it
+(`out0` …), that is differentiable too.
 
 Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
 "Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic differentiation of linear
-algebra functions" (2010); Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
+algebra functions" (2010).
 """
 
 from __future__ import annotations
 
 import builtins
 import math
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,83 +22,33 @@ from tinytorch import return_types
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op
 from tinytorch.dtypes import bool as bool_
-from tinytorch.dtypes import int64
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
 from tinytorch.ops.index import where
-from tinytorch.ops.linalg import matmul
+from tinytorch.ops.linalg import vdot
+from tinytorch.ops.nn import constant_pad
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import also_by, broadcast_tensors, cat, diag_embed, stack, tril, triu
+from tinytorch.ops.shape import also_by, broadcast_tensors, cat, diag_embed, tril, triu
 from tinytorch.ops.shape import diagonal as _diagonal
+from tinytorch.ops.solve import (
+    check_batches,
+    check_floating,
+    check_matrix,
+    check_sides,
+    check_system,
+    half_name,
+    identity,
+    inverse_info,
+    raise_first,
+    triangular,
+)
 
-__all__ = [
-    "det", "logdet", "matrix_exp", "matrix_power",
-]  # fmt: skip
-
-
-# Checks -------------------------------------------------------------------------------------------
-
-
-def check_matrix(
-    function: str,
-    x: Any,
-    argument: str = "A",
-    *,
-    square: bool = True,
-    position: int = 1,
-    kernel: str | None = None,
-    low: bool = False,
-) -> None:
-    """Raise PyTorch's error unless `x` is a stack of (square) matrices of float32 or float64.
-
-    Args:
-        function: the public name, such as "linalg.inv".
-        x: the argument.
-        argument, position: which argument it is.
-        square: whether the matrices must be.
-        kernel: the name in PyTorch's message for 16-bit floats, where it has another one.
-        low: whether 16-bit floats are fine.
-    """
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"{function.replace('.', '_')}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(x).__name__}"
-        )
-    shape = x._array.shape
-    if len(shape) < 2:
-        raise RuntimeError(
-            f"{function}: The input tensor {'B' if argument == 'B' else 'A'} must have at least 2 dimensions."
-        )
-    if square and shape[-1] != shape[-2]:
-        raise RuntimeError(
-            f"{function}: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices"
-        )
-    check_floating(function, x, kernel=kernel, low=low)
+__all__ = ["det", "logdet"]
 
 
-def check_floating(
-    function: str, x: Tensor, *, kernel: str | None = None, low: bool = False
-) -> None:
-    """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
-    kind = x.dtype
-    if not kind.is_floating_point:
-        if kernel == "linalg_eigh_cpu" or kernel == "lu_cpu":
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(
-            f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}"
-        )
-    if kind.itemsize < 4 and not low:
-        if kernel is not None:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(
-            f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}"
-        )
-
-
-def _identity(x: Tensor, n: int) -> Tensor:
-    return eye(n, dtype=x.dtype)
+# Determinants -------------------------------------------------------------------------------------
 
 
 def _column(x: Any) -> Any:
@@ -107,82 +56,10 @@ def _column(x: Any) -> Any:
     return x[..., None, None]
 
 
-def _raise_first(info: Tensor, message: Any) -> None:
-    """Raise LinAlgError with `message(which, code)` for the first code that is not 0."""
-    codes = info._array
-    if codes.any():
-        flat = codes.reshape(-1)
-        k = int(np.flatnonzero(flat)[0])
-        raise LinAlgError(message(kernels.batch_words(k if codes.ndim else None), int(flat[k])))
-
-
-# Inverses and determinants ------------------------------------------------------------------------
-
-
-def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
-    transposed = out.mT
-    return -(transposed @ g @ transposed)
-
-
-@op(name="LinalgInvEx", x=_inverse_x)
-def _inverse(x: Any) -> Any:
-    return kernels.inverse(x, "linalg.inv")
-
-
-@op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
-def _inverse_info(x: Any) -> Any:
-    return kernels.inverse_info(x)
-
-
-def inv(A: Tensor) -> Tensor:
-    """Return the inverse of a square matrix, or of each of a stack `(..., n, n)`.
-
-    Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64.
-        LinAlgError: a matrix is singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.inv(torch.tensor([[2.0, 1.0], [1.0, 1.0]]))
-        tensor([[ 1., -1.],
-                [-1.,  2.]])
-    """
-    check_matrix("linalg.inv", A)
-    return _inverse(A)
-
-
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """Return the inverses and, per matrix, 0 or the column (from 1) where inverting it failed.
-
-    Args:
-        A: `(..., n, n)`.
-        check_errors: raise LinAlgError if one fails.
-
-    Returns:
-        A named tuple `(inverse, info)`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
-        tensor(1, dtype=torch.int32)
-    """
-    check_matrix("linalg.inv", A)
-    inverse, info = _inverse_info(A)
-    if check_errors:
-        _raise_first(
-            info,
-            lambda which, k: (
-                f"linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be "
-                "completed because the input matrix is singular."
-            ),
-        )
-    return return_types.linalg_inv_ex((inverse, info))
-
-
 def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
     if (out._array == 0).any():
         return _column(g) * _cofactors(x)
-    return _column(g * out) * _inverse_info(x)[0].mT
+    return _column(g * out) * inverse_info(x)[0].mT
 
 
 def _cofactors(x: Tensor) -> Tensor:
@@ -190,7 +67,7 @@ def _cofactors(x: Tensor) -> Tensor:
     u, s, vh = _svd(x, False)
     n = x.shape[-1]
     others = s[..., None, :].expand((*s.shape[:-1], n, n))
-    others = where(_identity(x, n) == 1, ones_like(others), others).prod(-1)
+    others = where(identity(x, n) == 1, ones_like(others), others).prod(-1)
     sign = det(u) * det(vh)
     return _column(sign) * ((u * others[..., None, :]) @ vh)
 
@@ -212,14 +89,14 @@ def det(input: Tensor) -> Tensor:
         >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(-2.)
     """
-    check_matrix("linalg.det", input, kernel=_half_name(input, "lu_cpu"))
+    check_matrix("linalg.det", input, kernel=half_name(input, "lu_cpu"))
     return _det(input)
 
 
-def _slogdet_x(g: Any, x: Tensor) -> Tensor:
+def _slogdet_x(g: Any, x: Tensor) -> Tensor | None:
     if g[1] is None:
-        return zeros_like(x)
-    return _column(g[1]) * _inverse_info(x)[0].mT
+        return None
+    return _column(g[1]) * inverse_info(x)[0].mT
 
 
 @op(name="LinalgSlogdet", outputs=2, x=_slogdet_x)
@@ -255,178 +132,6 @@ def logdet(input: Tensor) -> Tensor:
     return where(sign == -1, math.nan, logarithm)
 
 
-# Systems ------------------------------------------------------------------------------------------
-
-
-def _solve_both(g: Tensor, needs: Any, x: Tensor, out: Tensor) -> Any:
-    gb = _solve_info(x.mT, g)[0]
-    return (-(gb @ out.mT) if needs[0] else None), gb
-
-
-@op(name="LinalgSolveEx", joint=_solve_both, inputs=("x", "y"), broadcasts=True)
-def _solve(x: Any, y: Any) -> Any:
-    return kernels.solve(x, y, "torch.linalg.solve")
-
-
-@op(
-    name="LinalgSolveEx",
-    joint=lambda g, needs, x, out0: _solve_both(g[0], needs, x, out0),
-    inputs=("x", "y"),
-    outputs=2,
-    nondiff=(1,),
-    broadcasts=True,
-)
-def _solve_info(x: Any, y: Any) -> Any:
-    return kernels.solve_info(x, y)
-
-
-def _system(function: str, A: Any, B: Any, left: bool) -> tuple[Tensor, Tensor, bool]:
-    """Return the operands of `solve` checked, as matrices with the unknowns to the right, and whether B is vectors."""
-    check_matrix(function, A)
-    if not isinstance(B, Tensor):
-        raise TypeError(
-            f"{function.replace('.', '_')}(): argument 'B' (position 2) must be Tensor, not {type(B).__name__}"
-        )
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.tensor_name} and B "
-            f"of type {B.dtype.tensor_name} instead"
-        )
-    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
-    if vector:
-        if not left:
-            raise RuntimeError(
-                f"{function}: Vector broadcasting of the left hand side is not supported for left=False. In this "
-                "case linalg.solve is equivalent to B / A.squeeze(-1)"
-            )
-        B = B.unsqueeze(-1)
-    _check_sides(function, A, B, left)
-    _check_batches(A, B)
-    return A, B, vector
-
-
-def _check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
-    if A.shape[-2] != B.shape[-2 if left else -1]:
-        raise RuntimeError(
-            f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
-        )
-
-
-def _check_batches(A: Tensor, B: Tensor) -> None:
-    a, b = A.shape[:-2], B.shape[:-2]
-    for back in range(1, min(len(a), len(b)) + 1):
-        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
-            dim = builtins.max(len(a), len(b)) - back
-            raise RuntimeError(
-                f"The size of tensor a ({b[-back]}) must match the size of tensor b ({a[-back]}) at non-singleton "
-                f"dimension {dim}"
-            )
-
-
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """Return the solution X of `A X = B`, or of `X A = B`.
-
-    Args:
-        A: `(..., n, n)`.
-        B: `(..., n, k)`, or vectors `(..., n)`; its leading dimensions broadcast with those of `A`.
-        left: whether A stands to the left of X.
-
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ, or are not float32 or float64.
-        LinAlgError: a matrix is singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
-        tensor([1.0000, 0.5000])
-    """
-    A, B, vector = _system("linalg.solve", A, B, left)
-    if not left:
-        return _solve(A.mT, B.mT).mT
-    solution = _solve(A, B)
-    return solution.squeeze(-1) if vector else solution
-
-
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return the solution of `A X = B` (or `X A = B`) and, per A, 0 or the column (from 1) of its first zero pivot.
-
-    Returns:
-        A named tuple `(result, info)`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
-        tensor(1, dtype=torch.int32)
-    """
-    A, B, vector = _system("linalg.solve", A, B, left)
-    solution, info = _solve_info(A, B) if left else _solve_info(A.mT, B.mT)
-    if check_errors:
-        _raise_first(
-            info,
-            lambda which, k: (
-                f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular."
-            ),
-        )
-    solution = (solution.squeeze(-1) if vector else solution) if left else solution.mT
-    return return_types.linalg_solve_ex((solution, info))
-
-
-def _triangular_both(g: Tensor, needs: Any, x: Tensor, out: Tensor, upper: bool, unit: bool) -> Any:
-    gb = _triangular(x.mT, g, not upper, unit)
-    if not needs[0]:
-        return None, gb
-    ga = -(gb @ out.mT)
-    return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
-
-
-@op(
-    name="LinalgSolveTriangular",
-    joint=_triangular_both,
-    inputs=("x", "y"),
-    broadcasts=True,
-)
-def _triangular(x: Any, y: Any, upper: bool, unit: bool) -> Any:
-    return kernels.triangular(x, y, upper, unit)
-
-
-def solve_triangular(
-    input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
-    """Return the solution X of `A X = B`, or of `X A = B`, for a triangular A.
-
-    Args:
-        input: A, `(..., n, n)`; the other triangle is not read.
-        B: `(..., n, k)`.
-        upper: which triangle of A counts.
-        left: whether A stands to the left of X.
-        unitriangular: take the diagonal of A as ones.
-
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> A = torch.tensor([[1.0, 2.0], [0.0, 4.0]])
-        >>> torch.linalg.solve_triangular(A, torch.tensor([[1.0], [4.0]]), upper=True)
-        tensor([[-1.],
-                [ 1.]])
-    """
-    name = "linalg.solve_triangular"
-    check_matrix(name, input, "input")
-    check_matrix(name, B, "B", square=False, position=2)
-    if input.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected A and B to have the same dtype, but found A of type {input.dtype.tensor_name} and B "
-            f"of type {B.dtype.tensor_name} instead"
-        )
-    _check_sides(name, input, B, left)
-    _check_batches(input, B)
-    if left:
-        return _triangular(input, B, upper, unitriangular)
-    return _triangular(input.mT, B.mT, not upper, unitriangular).mT
-
-
 # Norms --------------------------------------------------------------------------------------------
 
 
@@ -442,6 +147,13 @@ def _two(function: str, dim: Any, ndim: int) -> tuple[int, int]:
     if first == second:
         raise RuntimeError(f"{function}: dims must be different. Got ({dims[0]}, {dims[1]})")
     return first, second
+
+
+def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
+    """Return the largest (0 of none) or the smallest along a dimension."""
+    if largest and not x.shape[dim]:
+        return x.detach().sum(dim, keepdim)
+    return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
 
 
 def matrix_norm(
@@ -486,25 +198,20 @@ def matrix_norm(
         return vector_norm(input, 2, (rows, columns), keepdim)
     if ord == "nuc" or builtins.abs(ord) == 2:
         check_floating(name, input)
-        values = svdvals(input.movedim((rows, columns), (-2, -1)))
+        order = [k for k in builtins.range(input.ndim) if k not in (rows, columns)]
+        order += [rows, columns]
+        values = svdvals(input.permute(order))
         if ord == "nuc":
-            found = values.sum(-1)
-        elif not values.shape[-1] and ord > 0:
-            found = values.detach().sum(-1)
+            found = values.sum(-1, keepdim)
         else:
-            found = values.amax(-1) if ord > 0 else values.amin(-1)
+            found = _extreme(values, ord > 0, -1, keepdim)
         if keepdim:
-            for axis in sorted((rows, columns)):
-                found = found.unsqueeze(axis)
+            found = found.unsqueeze(-1).permute([order.index(k) for k in range(input.ndim)])
         return found
     if builtins.abs(ord) == 1:
         rows, columns = columns, rows
-    sums = vector_norm(input, 1, columns, True)
-    if not sums.shape[rows] and ord > 0:
-        largest = sums.detach().sum(rows, keepdim=True)
-    else:
-        largest = sums.amax(rows, True) if ord > 0 else sums.amin(rows, True)
-    return largest if keepdim else largest.squeeze((rows, columns))
+    sums = vector_norm(input, 1, columns, keepdim)
+    return _extreme(sums, ord > 0, rows if keepdim or rows < columns else rows - 1, keepdim)
 
 
 def norm(
@@ -533,6 +240,10 @@ def norm(
             f"linalg_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         )
     if isinstance(ord, str):
+        if dim is None and input.ndim > 2:
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
+            )
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if ord is not None:
         count = len(dim) if isinstance(dim, (tuple, list)) else 1
@@ -581,8 +292,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         values = svdvals(input)
         if not values.shape[-1]:
             return values.detach().sum(-1)
-        largest, smallest = values[..., 0], values[..., -1]
-        return smallest / largest if p == -2 else largest / smallest
+        largest, smallest = values[..., :1], values[..., -1:]
+        return (smallest / largest if p == -2 else largest / smallest).squeeze(-1)
     shown = p if isinstance(p, str) else f"{p:g}"
     if input.shape[-1] != input.shape[-2]:
         raise RuntimeError(
@@ -595,7 +306,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     if p == "nuc":
         values = svdvals(input)
         return values.sum(-1) * values.reciprocal().sum(-1)
-    inverse, info = _inverse_info(input)
+    inverse, info = inverse_info(input)
     found = matrix_norm(input, p) * matrix_norm(inverse, p)
     return where(info != 0, math.inf, found)
 
@@ -615,7 +326,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     if gu is None and gvh is None:
         return (u * gs[..., None, :]) @ vh
     rows, columns = s[..., :, None], s[..., None, :]
-    gaps = (columns - rows) * (columns + rows) + _identity(s, k)
+    gaps = (columns - rows) * (columns + rows) + identity(s, k)
     inner = None if gs is None else diag_embed(gs)
     if gu is not None:
         gu = gu[..., :k]
@@ -639,7 +350,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
 
 @op(name="LinalgSvd", outputs=3, x=_svd_x)
 def _svd(x: Any, full_matrices: bool) -> Any:
-    return kernels.plain(x, np.linalg.svd(x, full_matrices=full_matrices))
+    return kernels.svd(x, full_matrices)
 
 
 def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
@@ -649,7 +360,7 @@ def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
 
 @op(name="LinalgSvd", x=_svdvals_x)
 def _svdvals(x: Any) -> Any:
-    return np.linalg.svd(x, compute_uv=False)
+    return kernels.svdvals(x)
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
@@ -675,15 +386,9 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         >>> torch.linalg.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
         tensor([3., 2.])
     """
-    check_matrix("linalg.svd", A, square=False, kernel=_half_name(A, "linalg_svd_cpu"))
+    check_matrix("linalg.svd", A, square=False, kernel=half_name(A, "linalg_svd_cpu"))
     _no_driver(driver)
     return return_types.linalg_svd(_svd(A, builtins.bool(full_matrices)))
-
-
-def _half_name(x: Any, kernel: str) -> str | None:
-    """Return the name of PyTorch's kernel if `x` has 16-bit floats: then it is in the message."""
-    low = isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype.itemsize < 4
-    return kernel if low else None
 
 
 def _no_driver(driver: str | None) -> None:
@@ -701,7 +406,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
         >>> torch.linalg.svdvals(torch.tensor([[0.0, 3.0], [2.0, 0.0]]))
         tensor([3., 2.])
     """
-    check_matrix("linalg.svd", A, square=False, kernel=_half_name(A, "linalg_svd_cpu"))
+    check_matrix("linalg.svd", A, square=False, kernel=half_name(A, "linalg_svd_cpu"))
     _no_driver(driver)
     return _svdvals(A)
 
@@ -714,8 +419,7 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     values, vectors = out0, out1
     if gv is None:
         return (vectors * gl[..., None, :]) @ vectors.mT
-    identity = _identity(values, values.shape[-1])
-    gaps = values[..., None, :] - values[..., :, None] + identity
+    gaps = values[..., None, :] - values[..., :, None] + identity(values, values.shape[-1])
     inner = _antisymmetric(vectors.mT @ gv) / gaps / 2
     if gl is not None:
         inner = inner + diag_embed(gl)
@@ -724,7 +428,7 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
 
 @op(name="LinalgEigh", outputs=2, x=_eigh_x)
 def _eigh(x: Any, lower: bool) -> Any:
-    return kernels.plain(x, np.linalg.eigh(x, "L" if lower else "U"))
+    return kernels.eigh(x, lower)
 
 
 def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
@@ -734,7 +438,7 @@ def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
 
 @op(name="LinalgEigh", x=_eigvalsh_x)
 def _eigvalsh(x: Any, lower: bool) -> Any:
-    return np.linalg.eigvalsh(x, "L" if lower else "U")
+    return kernels.eigvalsh(x, lower)
 
 
 def _is_lower(UPLO: str) -> bool:
@@ -801,30 +505,34 @@ _COMPLEX = (
 # Cholesky -----------------------------------------------------------------------------------------
 
 
-def _cholesky_x(g: Tensor, out: Tensor) -> Tensor:
+def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
+    if upper:
+        g, out = g.mT, out.mT
     inner = tril(out.mT @ g)
-    inner = (
-        inner + tril(inner, -1).mT
-    )  # twice the symmetric part of the triangle with half its diagonal
-    inner = _triangular(out.mT, inner, True, False)
-    return 0.5 * _triangular(out.mT, inner.mT, True, False).mT
+    # (twice the symmetric part of the triangle with half its diagonal)
+    inner = inner + tril(inner, -1).mT
+    return 0.5 * triangular(out, triangular(out.mT, inner, True, False), False, False, False)
 
 
 @op(name="LinalgCholeskyEx", x=_cholesky_x)
-def _cholesky(x: Any, name: str) -> Any:
-    return kernels.cholesky(x, name)
+def _cholesky(x: Any, upper: bool) -> Any:
+    return kernels.cholesky(x, upper, "linalg.cholesky")
 
 
-@op(name="LinalgCholeskyEx", outputs=2, nondiff=(1,), x=lambda g, out0: _cholesky_x(g[0], out0))
-def _cholesky_info(x: Any) -> Any:
-    return kernels.cholesky_info(x)
+@op(name="Cholesky", x=_cholesky_x)
+def old_cholesky(x: Any, upper: bool) -> Any:
+    """Return the Cholesky factor, for `torch.cholesky`."""
+    return kernels.cholesky(x, upper, "cholesky")
 
 
-def cholesky_factor(function: str, x: Tensor, upper: bool) -> Tensor:
-    """Return the Cholesky factor in the name of a function; `upper`: the factor U of `U^T U`, of the upper triangle."""
-    if upper:
-        return _cholesky(x.mT, function).mT
-    return _cholesky(x, function)
+@op(
+    name="LinalgCholeskyEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
+)
+def _cholesky_info(x: Any, upper: bool) -> Any:
+    return kernels.cholesky_info(x, upper)
 
 
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
@@ -844,8 +552,8 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
         tensor([[2., 0.],
                 [1., 2.]])
     """
-    check_matrix("linalg.cholesky", input, "input", kernel=_half_name(input, "cholesky_cpu"))
-    return cholesky_factor("linalg.cholesky", input, upper)
+    check_matrix("linalg.cholesky", input, "input", kernel=half_name(input, "cholesky_cpu"))
+    return _cholesky(input, builtins.bool(upper))
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
@@ -859,17 +567,17 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
         >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
         tensor(1, dtype=torch.int32)
     """
-    check_matrix("linalg.cholesky", input, "input", kernel=_half_name(input, "cholesky_cpu"))
-    factor, info = _cholesky_info(input.mT if upper else input)
+    check_matrix("linalg.cholesky", input, "input", kernel=half_name(input, "cholesky_cpu"))
+    factor, info = _cholesky_info(input, builtins.bool(upper))
     if check_errors:
-        _raise_first(
+        raise_first(
             info,
             lambda which, k: (
                 f"linalg.cholesky_ex: {which}The factorization could not be completed because the input "
                 f"is not positive-definite (the leading minor of order {k} is not positive-definite)."
             ),
         )
-    return return_types.linalg_cholesky_ex((factor.mT if upper else factor, info))
+    return return_types.linalg_cholesky_ex((factor, info))
 
 
 # QR -----------------------------------------------------------------------------------------------
@@ -903,12 +611,12 @@ def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
     inner = q @ (tril(inner) + tril(inner, -1).mT)
     if gq is not None:
         inner = inner + gq
-    return _triangular(r, inner.mT, True, False).mT
+    return triangular(r, inner.mT, True, False).mT
 
 
 @op(name="LinalgQr", outputs=2, x=_qr_x)
 def _qr(x: Any, mode: Any) -> Any:
-    return kernels.plain(x, np.linalg.qr(x, mode))
+    return kernels.qr(x, mode)
 
 
 def _r_has_no_gradient(g: Any) -> Any:
@@ -920,7 +628,7 @@ def _r_has_no_gradient(g: Any) -> Any:
 
 @op(name="LinalgQr", outputs=2, x=_r_has_no_gradient)
 def _only_r(x: Any) -> Any:
-    return np.empty_like(x, shape=(0,)), np.linalg.qr(x, "r")
+    return np.empty_like(x, shape=(0,)), kernels.by_columns(np.linalg.qr(x, "r"))
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Any:
@@ -944,7 +652,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
         >>> torch.allclose(q @ r, torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
         True
     """
-    check_matrix("linalg.qr", A, square=False, kernel=_half_name(A, "geqrf_cpu"))
+    check_matrix("linalg.qr", A, square=False, kernel=half_name(A, "geqrf_cpu"))
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
@@ -954,592 +662,57 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
     return return_types.linalg_qr(_qr(A, mode))
 
 
-# LU -----------------------------------------------------------------------------------------------
+# Householder reflections --------------------------------------------------------------------------
 
 
-def _lu_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
-    """Return the gradient of the compact factors: below the diagonal that of L, from there that of U."""
-    factors = out0
-    m, n = factors.shape[-2:]
-    k = min(m, n)
-    gl, gu = tril(g[0], -1)[..., :k], triu(g[0])[..., :k, :]
-    lower, upper = factors[..., :k, :k], factors[..., :k, :k]
-    parts: list[Tensor] = []
-    if m > n:  # the rows below: L2 = A2 U^-1
-        below = factors[..., k:, :]
-        rest = _triangular(upper, gl[..., k:, :].mT, True, False).mT
-        gu = gu - triu(below.mT @ rest)
-        gl = gl[..., :k, :]
-        parts = [rest]
-    elif n > m:  # the columns to the right: U2 = L^-1 A2
-        right = factors[..., k:]
-        rest = _triangular(lower.mT, gu[..., k:], True, True)
-        gl = gl - tril(rest @ right.mT, -1)
-        gu = gu[..., :k]
-        parts = [rest]
-    unit = tril(lower, -1) + _identity(factors, k)
-    inner = tril(unit.mT @ gl, -1) + triu(gu @ triu(upper).mT)
-    inner = _triangular(lower.mT, inner, True, True)
-    square = _triangular(upper, inner.mT, True, False).mT
-    if parts:
-        square = cat((square, parts[0]), -2 if m > n else -1)
-    return _unpermuted(square, out1)
+def _reflections_x(
+    g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of the reflections' vectors and factors in `Q C`, for Q = I - V T V^T.
 
-
-def _unpermuted(x: Tensor, pivots: Tensor) -> Tensor:
-    """Return P x, for the P of `A = P L U`."""
-    return _permutation(pivots, x.shape[-2], x.dtype) @ x
-
-
-def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
-    rows = kernels.permutation(pivots._array, m)
-    return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
-
-
-@op(name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_lu_x)
-def _lu(x: Any) -> Any:
-    return kernels.lu(x)
-
-
-def check_lu(name: str, A: Any, pivot: bool) -> None:
-    """Raise PyTorch's error unless LU factors of A can be computed."""
-    if isinstance(A, Tensor) and A.ndim < 2:
-        raise RuntimeError(
-            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
-        )
-    check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
-    if not pivot:
-        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-
-
-def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return the LU decomposition in compact form, for `lu_solve`.
-
-    Args:
-        A: `(..., m, n)`.
-        pivot: must be True.
-
-    Returns:
-        A named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
-        exchanged with row `pivots[i]`, counted from 1.
-
-    Raises:
-        RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
-        >>> LU, pivots
-        (tensor([[4.0000, 4.0000],
-                [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
+    V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^T V, 1).
     """
-    check_lu("torch.lu_factor", A, pivot)
-    factors, pivots, info = _lu(A)
-    check_nonzero(info)
-    return return_types.linalg_lu_factor((factors, pivots))
-
-
-def check_nonzero(info: Tensor) -> None:
-    """Raise PyTorch's error for factors with a zero on the diagonal of U."""
-    try:
-        _raise_first(
-            info,
-            lambda which, k: (
-                f"torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would "
-                "result in a division by zero. If you still want to perform the factorization, consider calling "
-                "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-            ),
-        )
-    except LinAlgError as error:
-        raise RuntimeError(str(error)) from None
-
-
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
-
-    Returns:
-        A named tuple `(LU, pivots, info)`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
-        tensor(1, dtype=torch.int32)
-    """
-    check_lu("torch.lu_factor", A, pivot)
-    found = _lu(A)
-    if check_errors:
-        check_nonzero(found[2])
-    return return_types.linalg_lu_factor_ex(found)
-
-
-def unpacked_lu(factors: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the P, L and U of compact factors."""
-    m, n = factors.shape[-2:]
-    k = min(m, n)
-    lower = factors[..., :k]
-    diagonal = wrap(np.eye(m, k, dtype=factors.dtype.numpy))
-    return (
-        _permutation(pivots, m, factors.dtype),
-        tril(lower, -1) + diagonal,
-        triu(factors[..., :k, :]),
-    )
-
-
-def lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
-
-    Args:
-        A: `(..., m, n)`.
-        pivot: must be True.
-
-    Returns:
-        A named tuple `(P, L, U)`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
-        tensor([[1.0000, 0.0000],
-                [0.2500, 1.0000]])
-    """
-    check_lu("linalg.lu", A, pivot)
-    factors, pivots, _ = _lu(A)
-    return return_types.linalg_lu(unpacked_lu(factors, pivots))
-
-
-def lu_solve(
-    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
-) -> Tensor:
-    """Return the solution of `A X = B` by the factors of A.
-
-    Args:
-        LU, pivots: what `lu_factor` returned.
-        B: `(..., n, k)`.
-        left: whether A stands to the left of X.
-        adjoint: solve with `A^T` in place of A.
-
-    Raises:
-        RuntimeError: shapes do not match; `B` is no matrix.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
-        >>> torch.linalg.lu_solve(*factors, torch.tensor([[2.0], [2.0]]))
-        tensor([[1.0000],
-                [0.5000]])
-    """
-    name = "linalg.lu_solve"
-    check_matrix(name, LU, "LU")
-    check_matrix(name, B, "B", square=False, position=3)
-    if pivots.dtype.name != "int32":
-        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    _check_sides(name, LU, B, left)
-    _check_batches(LU, B)
-    if not left:
-        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
-    swaps = _permutation(pivots, LU.shape[-1], LU.dtype)
-    if adjoint:
-        y = _triangular(LU.mT, B, False, False)
-        return swaps @ _triangular(LU.mT, y, True, True)
-    y = _triangular(LU, swaps.mT @ B, False, True)
-    return _triangular(LU, y, True, False)
-
-
-# LDL ----------------------------------------------------------------------------------------------
-
-
-def _no_gradient(name: str) -> Any:
-    def refuse(g: Any) -> Any:
-        raise NotImplementedError(f"derivative for {name} is not implemented")
-
-    return refuse
-
-
-@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=_no_gradient("linalg_ldl_factor_ex"))
-def _ldl(x: Any) -> Any:
-    return kernels.ldl(x)
-
-
-@op(
-    name="NotImplemented",
-    x=_no_gradient("linalg_ldl_solve"),
-    y=_no_gradient("linalg_ldl_solve"),
-    pivots=None,
-)
-def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
-    return kernels.ldl_solve(x, pivots, y)
-
-
-def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
-    """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
-
-    Returns:
-        A named tuple `(LD, pivots, info)`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
-        tensor(1, dtype=torch.int32)
-    """
-    check_matrix(
-        "torch.linalg.ldl_factor_ex", input, "input",
-        kernel=_half_name(input, "ldl_factor_kernel_cpu"),
-    )  # fmt: skip
-    found = _ldl(input)
-    if check_errors:
-        _raise_first(
-            found[2],
-            lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero",
-        )
-    return return_types.linalg_ldl_factor_ex(found)
-
-
-def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
-    """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
-
-    D has blocks of one and two rows on its diagonal. There is no gradient.
-
-    Args:
-        input: `(..., n, n)`, of which the lower triangle is read.
-        hermitian: makes no difference for real matrices.
-
-    Returns:
-        A named tuple `(LD, pivots)`.
-
-    Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
-        tensor([[2.0000, 0.0000],
-                [0.5000, 2.5000]])
-    """
-    factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
-    if info._array.any():
-        raise RuntimeError(
-            f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
-            "singular"
-        )
-    return return_types.linalg_ldl_factor((factors, pivots))
-
-
-def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-        >>> torch.linalg.ldl_solve(*factors, torch.tensor([[1.0], [2.0]]))
-        tensor([[2.],
-                [1.]])
-    """
-    name = "torch.linalg.ldl_solve"
-    check_matrix(name, LD, "LD")
-    if B.ndim < 2:
-        raise RuntimeError(
-            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
-        )
-    _check_sides(name, LD, B, True)
-    _check_batches(LD, B)
-    return _ldl_solve(LD, pivots, B)
-
-
-# Pseudoinverses, ranks, least squares -------------------------------------------------------------
-
-
-def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    p, pt, gt = out, out.mT, g.mT
-    left = (gt @ p) @ pt
-    right = pt @ (p @ gt)
-    return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
-
-
-@op(name="LinalgPinv", x=_pinv_x)
-def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    if not x.size:
-        return np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], x.shape[-2]))
-    if hermitian:
-        values, vectors = kernels.plain(x, np.linalg.eigh(x))
-        sizes, left, right = np.abs(values), vectors, vectors.swapaxes(-1, -2)
-    else:
-        left, values, right = kernels.plain(x, np.linalg.svd(x, full_matrices=False))
-        sizes = values
-    bound = np.maximum(atol, rtol * sizes.max(-1))[..., None]
-    scaled = np.where(sizes > bound, 1 / np.where(sizes > bound, values, 1), 0).astype(x.dtype)
-    return np.matmul(right.swapaxes(-1, -2) * scaled[..., None, :], left.swapaxes(-1, -2))
-
-
-def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
-    """Return the bounds on singular values, absolute and relative to the largest, as numbers or arrays."""
-    usual = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps)
-    absolute_given = atol is not None
-    atol = 0.0 if atol is None else atol._array if isinstance(atol, Tensor) else float(atol)
-    if rtol is None:
-        if absolute_given:
-            return atol, np.where(np.asarray(atol) > 0, 0.0, usual)
-        return atol, usual
-    return atol, rtol._array if isinstance(rtol, Tensor) else float(rtol)
-
-
-def _check_float_matrix(name: str, x: Any) -> None:
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"{name.replace('.', '_')}() received an invalid combination of arguments - got "
-            f"({type(x).__name__}), but expected one of: (Tensor input, *, Tensor atol, Tensor rtol, bool hermitian)"
-        )
-
-
-def pinv(
-    input: Tensor,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-) -> Tensor:
-    """Return the Moore-Penrose pseudoinverse of a matrix, or of each of a stack.
-
-    Its derivative exists as long as the rank stays the same.
-
-    Args:
-        input: `(..., m, n)`.
-        rcond: an older name of `rtol`.
-        hermitian: the matrices are symmetric: use `eigh`.
-        atol: singular values up to this count as 0.
-        rtol: and up to this times the largest; by default the larger size times the dtype's epsilon, or 0 if `atol`
-            is given.
-
-    Raises:
-        RuntimeError: the input is no matrix of float32 or float64.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.pinv(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
-        tensor([[0.1200, 0.1600],
-                [0.0000, 0.0000]])
-    """
-    _check_float_matrix("linalg.pinv", input)
-    if input.ndim < 2 or input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(
-            f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
-            "dimensions of float, double, cfloat or cdouble types"
-        )
-    if hermitian:
-        check_matrix("linalg.pinv", input, "input")
-    return _pinv(input, *_tolerances(input, atol, rcond if rtol is None else rtol), hermitian)
-
-
-def matrix_rank(
-    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Tensor:
-    """Return the rank: how many singular values count as more than 0.
-
-    Args:
-        input: `(..., m, n)`.
-        tol: an older name of `atol`.
-        hermitian: the matrices are symmetric: use `eigvalsh`.
-        atol, rtol: see `pinv`.
-
-    Raises:
-        RuntimeError: the input is no matrix of float32 or float64.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
-        tensor(1)
-    """
-    name = "linalg.matrix_rank"
-    _check_float_matrix(name, input)
-    if input.ndim < 2:
-        raise RuntimeError(
-            "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."
-        )
-    if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    if hermitian:
-        check_matrix(name, input, "input")
-    if not input.numel():
-        return zeros(input.shape[:-2], dtype=int64)
-    low, relative = _tolerances(input, tol if atol is None else atol, rtol)
-    return _rank(input, low, relative if tol is None or rtol is not None else 0.0, hermitian)
-
-
-@op(x=None)
-def _rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    if not x.shape[-1] or not x.shape[-2]:
-        return np.zeros_like(x, shape=x.shape[:-2], dtype=np.int64)
-    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
-    bound = np.maximum(atol, rtol * values.max(-1))
-    return (values > bound[..., None]).sum(-1)
-
-
-@op(x=None)
-def _nothing(x: Any, dtype: Any) -> Any:
-    """Return an empty vector, what a result is that was not asked for."""
-    return np.empty_like(x, shape=(0,), dtype=dtype)
-
-
-def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
-    """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
-
-    Args:
-        input: A, `(..., m, n)`.
-        b: B, `(..., m, k)`, or vectors `(..., m)`.
-        rcond: singular values up to this times the largest count as 0; by default the larger size times the dtype's
-            epsilon.
-        driver: LAPACK's names of algorithms say what is returned: "gelsy" (the default) the rank, "gelsd" and "gelss"
-            the rank and the singular values, "gels" neither. All are computed by singular values here.
-
-    Returns:
-        A named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
-        unless m > n, all ranks are n and the driver is not "gelsy".
-
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ; there is no such driver.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-        >>> solution = torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution
-        >>> torch.allclose(solution, torch.tensor([[1.0], [2.0]]), atol=1e-5)
-        True
-    """
-    name = "torch.linalg.lstsq"
-    for each, argument, position in ((input, "input", 1), (b, "b", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_lstsq(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if b.ndim < 1:
-        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
-    if input.dtype != b.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-            f"{input.dtype.tensor_name} and other's dtype {b.dtype.tensor_name}"
-        )
-    if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(
-            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
-        )
-    vector = input.ndim - 1 == b.ndim and tuple(b.shape) == tuple(input.shape[:-1])
-    if b.ndim < input.ndim - 1 or input.ndim - b.ndim > 1:
-        raise RuntimeError(
-            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
-        )
-    other = b.unsqueeze(-1) if vector else b
-    if input.shape[-2] != other.shape[-2]:
-        where_ = "size(-1)" if vector else "size(-2)"
-        raise RuntimeError(f"{name}: input.size(-2) should match other.{where_}")
-    _check_batches(input, other)
-    m, n = input.shape[-2:]
-    driver = driver or "gelsy"
-    if rcond is None:
-        rcond = max(m, n) * float(np.finfo(input.dtype.numpy).eps)
-    rank = _rank(input, 0.0, float(rcond), False)
-    solution = matmul(_pinv(input, 0.0, float(rcond), False), other)
-    residuals = nothing = _nothing(input, input.dtype.numpy)
-    if m > n and driver != "gelsy" and (rank._array == n).all():
-        residuals = (matmul(input, solution) - other).square().sum(-2)
-    return return_types.linalg_lstsq(
-        (
-            solution.squeeze(-1) if vector else solution,
-            residuals,
-            _nothing(input, np.int64) if driver == "gels" else rank,
-            _svdvals(input.detach()) if driver in ("gelsd", "gelss") else nothing,
-        )
-    )
-
-
-# Functions of matrices ----------------------------------------------------------------------------
-
-
-def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient: the upper right block of exp([[x^T, g], [0, x^T]]).
-
-    Source: Al-Mohy and Higham, "Computing the Frechet derivative of the matrix exponential" (2009), equation 1.1.
-    """
-    n = x.shape[-1]
-    transposed = x.mT
-    upper = cat((transposed, g), -1)
-    lower = cat((zeros_like(x), transposed), -1)
-    return _exponential(cat((upper, lower), -2))[..., :n, n:]
-
-
-@op(name="LinalgMatrixExp", x=_exponential_x)
-def _exponential(x: Any) -> Any:
-    return kernels.exponential(x)
-
-
-def matrix_exp(input: Tensor) -> Tensor:
-    """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each of a stack.
-
-    Raises:
-        RuntimeError: the matrices are not square, or not of floating point.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
-        tensor([[1., 1.],
-                [0., 1.]])
-    """
-    check_matrix("linalg.matrix_exp", input, "input", low=True)
-    return _exponential(input)
-
-
-def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Return a square matrix to an integer power, by repeated squaring; of the inverse where that is negative.
-
-    Raises:
-        RuntimeError: the matrices are not square.
-        LinAlgError: the power is negative, and a matrix singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
-        tensor([[1., 5.],
-                [0., 1.]])
-    """
-    name = "linalg.matrix_power"
-    if not isinstance(input, Tensor) or input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        check_matrix(name, input, "input")
-    n = operator.index(n)
-    if n == 0:
-        nothing = input.masked_fill(ones_like(input, dtype=bool_), 0)
-        return nothing + eye(input.shape[-1], dtype=input.dtype)
-    if n < 0:
-        input, n = inv(input), -n
-    if n == 1:
-        return input.clone()
-    found, square = None, input
-    while True:
-        n, odd = divmod(n, 2)
-        if odd:
-            found = square if found is None else matmul(found, square)
-        if not n:
-            assert found is not None
-            return found
-        square = matmul(square, square)
-
-
-# Products -----------------------------------------------------------------------------------------
-
-
-def reflections(input: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the V and T of a product of Householder reflections, `I - V T V^T`.
-
-    Source: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder
-        transformations" (1989); T by Puglisi (1992): the inverse of `diag(1 / tau) + triu(V^T V, 1)`, written so that
-        tau may be 0.
-    """
-    m, k = input.shape[-2], tau.shape[-1]
-    v = tril(input[..., :k], -1) + wrap(np.eye(m, k, dtype=input.dtype.numpy))
-    scaled = tau[..., :, None] * triu(v.mT @ v, 1)
-    return v, _triangular(scaled, diag_embed(tau), True, True)
+    if not left:  # (C Q)^T = Q^T C^T
+        g, c, transpose = g.mT, c.mT, not transpose
+    if transpose:  # g . Q^T C = C . Q g
+        g, c = c, g
+    m, k = x.shape[-2], tau.shape[-1]
+    v = tril(x[..., :k], -1) + eye(m, k, dtype=x.dtype)
+    s = triu(v.mT @ v, 1)
+    scaled = tau[..., None] * s
+    t = triangular(scaled, diag_embed(tau), True, True)
+    inside, outside = c.mT @ v, g.mT @ v
+    inner = triangular(scaled.mT, -(outside.mT @ inside), False, True)
+    by_tau = (inner * (identity(x, k) - s @ t)).sum(-1)
+    by_s = triu(-(tau[..., None] * inner) @ t.mT, 1)
+    by_v = v @ (by_s + by_s.mT) - g @ (inside @ t.mT) - c @ (outside @ t)
+    return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
+
+
+def _householder_both(g: Tensor, needs: Any, x: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
+    return _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False)
+
+
+@op(name="LinalgHouseholderProduct", joint=_householder_both, inputs=("x", "tau"))
+def _householder(x: Any, tau: Any) -> Any:
+    return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
+
+
+def _reflect_all(
+    g: Tensor, needs: Any, x: Tensor, tau: Tensor, y: Tensor, left: bool, transpose: bool
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    by_x, by_tau, by_y = None, None, None
+    if needs[0] or needs[1]:
+        by_x, by_tau = _reflections_x(g, x, tau, y, left, transpose)
+    if needs[2]:
+        by_y = reflect(x, tau, g, left, not transpose)
+    return by_x, by_tau, by_y
+
+
+@op(name="Ormqr", joint=_reflect_all, inputs=("x", "tau", "y"))
+def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
+    """Return the product with the Q of Householder reflections, for `torch.ormqr`."""
+    return kernels.reflect(x, tau, y, left, transpose)
 
 
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
@@ -1589,13 +762,395 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         raise RuntimeError(
             f"{name}: tau dtype {tau.dtype.tensor_name} does not match input dtype {input.dtype.tensor_name}"
         )
-    check_floating(name, input)
-    v, factor = reflections(input, tau)
-    return wrap(np.eye(m, n, dtype=input.dtype.numpy)) - v @ (factor @ v[..., :n, :].mT)
+    check_floating(name, input, kernel="orgqr_cpu")
+    return _householder(input, tau)
+
+
+# LU -----------------------------------------------------------------------------------------------
+
+
+def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
+    """Return the gradient of `A = P L U` by those of L and U; of `lower` and `upper` only their triangles are read."""
+    m, n, k = lower.shape[-2], upper.shape[-1], upper.shape[-2]
+    gl = zeros_like(lower) if g[0] is None else tril(g[0], -1)
+    gu = zeros_like(upper) if g[1] is None else triu(g[1])
+    parts: list[Tensor] = []
+    if m > n:  # the rows below: L2 = A2 U^-1
+        below = lower[..., k:, :]
+        rest = triangular(upper.mT, gl[..., k:, :], False, False, False)
+        gu = gu - triu(below.mT @ rest)
+        gl = gl[..., :k, :]
+        parts = [rest]
+    elif n > m:  # the columns to the right: U2 = L^-1 A2
+        right = upper[..., k:]
+        rest = triangular(lower.mT, gu[..., k:], True, True)
+        gl = gl - tril(rest @ right.mT, -1)
+        gu = gu[..., :k]
+        parts = [rest]
+    lower, upper = lower[..., :k, :], upper[..., :k]
+    unit = tril(lower, -1) + identity(lower, k)
+    inner = tril(unit.mT @ gl, -1) + triu(gu @ triu(upper).mT)
+    inner = triangular(lower.mT, inner, True, True)
+    square = triangular(upper.mT, inner, False, False, False)
+    if parts:
+        square = cat((square, parts[0]), -2 if m > n else -1)
+    return swaps @ square
+
+
+def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
+    k = min(out0.shape[-2:])
+    gl, gu, lower, upper = (
+        part for each in (g[0], out0) for part in (each[..., :k], each[..., :k, :])
+    )
+    return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype))
+
+
+def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
+    rows = kernels.permutation(pivots._array, m)
+    return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
+
+
+@op(name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
+def _lu(x: Any) -> Any:
+    return kernels.lu(x)
+
+
+def check_lu(name: str, A: Any, pivot: bool) -> None:
+    """Raise PyTorch's error unless LU factors of A can be computed."""
+    if isinstance(A, Tensor) and A.ndim < 2:
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+    check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
+    """Return the LU decomposition in compact form, for `lu_solve`.
+
+    Args:
+        A: `(..., m, n)`.
+        pivot: must be True.
+
+    Returns:
+        A named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
+        exchanged with row `pivots[i]`, counted from 1.
+
+    Raises:
+        RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> LU, pivots
+        (tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
+    """
+    check_lu("torch.lu_factor", A, pivot)
+    factors, pivots, info = _lu(A)
+    check_nonzero(info)
+    return return_types.linalg_lu_factor((factors, pivots))
+
+
+def check_nonzero(info: Tensor) -> None:
+    """Raise PyTorch's error for factors with a zero on the diagonal of U."""
+    try:
+        raise_first(
+            info,
+            lambda which, k: (
+                f"torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would "
+                "result in a division by zero. If you still want to perform the factorization, consider calling "
+                "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+            ),
+        )
+    except LinAlgError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+    """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
+
+    Returns:
+        A named tuple `(LU, pivots, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_lu("torch.lu_factor", A, pivot)
+    found = _lu(A)
+    if check_errors:
+        check_nonzero(found[2])
+    return return_types.linalg_lu_factor_ex(found)
+
+
+@op(
+    name="LinalgLu",
+    outputs=3,
+    nondiff=(0,),
+    x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
+)
+def _lu_parts(x: Any) -> Any:
+    factors, pivots, _ = kernels.lu(x)
+    return kernels.lu_unpack(factors, pivots)
+
+
+def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
+    m, n = x_shape[-2:]
+    gl, gu = g[1], g[2]
+    parts = []
+    if gl is not None:
+        parts.append(constant_pad(tril(gl, -1), (0, n - min(m, n))))
+    if gu is not None:
+        parts.append(constant_pad(triu(gu), (0, 0, 0, m - min(m, n))))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@op(name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+def unpacked_lu(x: Any, pivots: Any) -> Any:
+    """Return the P, L and U of compact factors."""
+    return kernels.lu_unpack(x, pivots)
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> Any:
+    """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
+
+    Args:
+        A: `(..., m, n)`.
+        pivot: must be True.
+
+    Returns:
+        A named tuple `(P, L, U)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
+        tensor([[1.0000, 0.0000],
+                [0.2500, 1.0000]])
+    """
+    check_lu("linalg.lu", A, pivot)
+    return return_types.linalg_lu(_lu_parts(A))
+
+
+def _lu_solve_both(
+    g: Tensor, needs: Any, x: Tensor, pivots: Tensor, out: Tensor, left: bool, adjoint: bool
+) -> tuple[Any, None, Tensor]:
+    """Return the gradients by that of A, which is what `solve` gives, and dA = P (dL U + L dU)."""
+    gb = _lu_solve(x, pivots, g, left, not adjoint)
+    if not needs[0]:
+        return None, None, gb
+    first, second = (gb, out.mT) if left else (out.mT, gb)
+    if adjoint:
+        first, second = second.mT, first.mT
+    n = x.shape[-1]
+    inner = -(_permutation(pivots, n, x.dtype).mT @ (first @ second))
+    unit = tril(x, -1) + identity(x, n)
+    return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
+
+
+@op(
+    name="LinalgLuSolve",
+    joint=_lu_solve_both,
+    inputs=("x", "pivots", "y"),
+    pivots=None,
+    broadcasts=True,
+)
+def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
+    return kernels.lu_solve(x, pivots, y, left, adjoint)
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """Return the solution of `A X = B` by the factors of A.
+
+    Args:
+        LU, pivots: what `lu_factor` returned.
+        B: `(..., n, k)`.
+        left: whether A stands to the left of X.
+        adjoint: solve with `A^T` in place of A.
+
+    Raises:
+        RuntimeError: shapes do not match; `B` is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> torch.linalg.lu_solve(*factors, torch.tensor([[2.0], [2.0]]))
+        tensor([[1.0000],
+                [0.5000]])
+    """
+    name = "linalg.lu_solve"
+    for each, argument, position in ((LU, "LU", 1), (pivots, "pivots", 2), (B, "B", 3)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"linalg_lu_solve(): argument '{argument}' (position {position}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
+    check_floating(f"torch.{name}", LU, low=True)
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.tensor_name} and B of "
+            f"type {B.dtype.tensor_name} instead"
+        )
+    check_matrix(name, LU, "LU", kernel=half_name(LU, "linalg.lu_solve_cpu"))
+    check_matrix(name, B, "B", square=False, position=3)
+    if pivots.dtype.name != "int32":
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_sides(name, LU, B, left)
+    if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    check_batches(LU, B)
+    return _lu_solve(LU, pivots, B, left, adjoint)
+
+
+# LDL ----------------------------------------------------------------------------------------------
+
+
+def _no_gradient(name: str) -> Any:
+    def refuse(g: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=_no_gradient("linalg_ldl_factor_ex"))
+def _ldl(x: Any) -> Any:
+    return kernels.ldl(x)
+
+
+@op(
+    name="NotImplemented",
+    x=_no_gradient("linalg_ldl_solve"),
+    y=_no_gradient("linalg_ldl_solve"),
+    pivots=None,
+)
+def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
+    return kernels.ldl_solve(x, pivots, y)
+
+
+for _each in (_ldl, _ldl_solve):
+    _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+    """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
+
+    Returns:
+        A named tuple `(LD, pivots, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_matrix(
+        "torch.linalg.ldl_factor_ex", input, "input",
+        kernel=half_name(input, "ldl_factor_kernel_cpu"),
+    )  # fmt: skip
+    found = _ldl(input)
+    if check_errors:
+        raise_first(
+            found[2],
+            lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero",
+        )
+    return return_types.linalg_ldl_factor_ex(found)
+
+
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
+    """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
+
+    D has blocks of one and two rows on its diagonal. There is no gradient.
+
+    Args:
+        input: `(..., n, n)`, of which the lower triangle is read.
+        hermitian: makes no difference for real matrices.
+
+    Returns:
+        A named tuple `(LD, pivots)`.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
+        tensor([[2.0000, 0.0000],
+                [0.5000, 2.5000]])
+    """
+    factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
+    if info._array.any():
+        raise RuntimeError(
+            f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
+            "singular"
+        )
+    return return_types.linalg_ldl_factor((factors, pivots))
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
+
+    Args:
+        LD, pivots: what `ldl_factor` returned.
+        B: `(..., n, k)`; leading dimensions broadcast.
+        hermitian: as it was in `ldl_factor`; of real matrices, which there are only, it changes nothing.
+
+    Raises:
+        RuntimeError: the shapes do not fit; the pivots are no integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        >>> torch.linalg.ldl_solve(*factors, torch.tensor([[1.0], [2.0]]))
+        tensor([[2.],
+                [1.]])
+    """
+    name = "torch.linalg.ldl_solve"
+    for each, argument, position in ((LD, "LD", 1), (pivots, "pivots", 2), (B, "B", 3)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"linalg_ldl_solve(): argument '{argument}' (position {position}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
+    check_matrix(name, LD, "LD", kernel=half_name(LD, "ldl_solve_kernel_cpu"))
+    if B.ndim < 2:
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
+        )
+    check_system(name, B, LD)
+    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    if pivots.dtype.is_floating_point or pivots.dtype is bool_:
+        raise RuntimeError(
+            f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}"
+        )
+    return _ldl_solve(LD, pivots, B)
+
+
+# Products -----------------------------------------------------------------------------------------
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Return the scalar products of vectors along a dimension; the others broadcast.
+
+    Args:
+        x, y: of one dtype, of floating point; their shapes broadcast.
+        dim: the dimension of the vectors.
+
+    Raises:
+        RuntimeError: the dtypes differ, or are of integers.
 
     Example:
         >>> import tinytorch as torch
@@ -1614,9 +1169,25 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.tensor_name} and "
             f"y of type {y.dtype.tensor_name} instead"
         )
-    x, y = broadcast_tensors(x, y)
-    x, y = x.movedim(dim, -1), y.movedim(dim, -1)
-    return matmul(x.unsqueeze(-2), y.unsqueeze(-1)).squeeze((-2, -1))
+    if x.ndim == y.ndim == 1:
+        return vdot(x, y)
+    return (x * y).sum(dim)
+
+
+@op(
+    name="LinalgCross",
+    x=lambda g, y, dim: _cross(y, g, dim),
+    y=lambda g, x, dim: _cross(g, x, dim),
+    broadcasts=True,
+)
+def _cross(x: Any, y: Any, dim: int) -> Any:
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    found = np.empty_like(x, shape=shape, order="C")
+    a, b, c = (np.moveaxis(each, dim, 0) for each in (x, y, found))
+    for i in builtins.range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        c[i] = a[j] * b[k] - a[k] * b[j]
+    return found
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
@@ -1630,26 +1201,36 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
+    for position, each in enumerate((input, other)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"linalg_cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, "
+                f"not {type(each).__name__}"
+            )
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.tensor_name} but found {other.dtype.tensor_name}"
-        )
     axes_of(dim, input.ndim, "linalg.cross")
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
         )
-    a, b = input.unbind(dim), other.unbind(dim)
-    parts = [
-        a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in builtins.range(3)
-    ]
-    return stack(parts, dim)
+    if input.dtype != other.dtype or input.dtype is bool_:
+        broadcast_tensors(input, other)
+        if input.dtype is bool_:
+            raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.tensor_name} but found {other.dtype.tensor_name}"
+        )
+    return _cross(input, other, dim)
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return the diagonals of matrices, as views: `torch.diagonal` of the last two dimensions.
+
+    Args:
+        A: `(..., m, n)`.
+        offset: 0 for the main diagonal, above it positive, below it negative.
+        dim1, dim2: the dimensions of the matrices.
 
     Example:
         >>> import tinytorch as torch
@@ -1666,71 +1247,28 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         x: `(..., n)`.
         N: how many columns; n by default.
 
+    Raises:
+        RuntimeError: N is not above 1; booleans or floating point of 16 bits.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.linalg.vander(torch.tensor([2.0, 3.0]), N=3)
         tensor([[1., 2., 4.],
                 [1., 3., 9.]])
     """
-    if x.ndim < 1:
-        raise RuntimeError("linalg.vander: Expected input to be at least 1D, but it is a scalar")
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"linalg_vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}"
+        )
+    if (x.dtype.itemsize < 4 and x.dtype.is_floating_point) or x.dtype is bool_:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{x.dtype.tensor_name}"
+        )
+    x = x if x.ndim else x.unsqueeze(0)
     count = x.shape[-1] if N is None else N
-    if N is not None and N <= 1:
+    if count <= 1:
         raise RuntimeError("N must be greater than 1.")
     ones = ones_like(x[..., None])
-    if count < 2:
-        return ones[..., :count] if x.shape[-1] else ones
     powers = x[..., None].expand((*x.shape, count - 1)).cumprod(-1)
     return cat((ones.to(powers.dtype), powers), -1)
-
-
-def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """Return the inverse of a tensor taken as a matrix: the first `ind` dimensions are its rows.
-
-    Raises:
-        RuntimeError: that matrix is not square, or singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
-        torch.Size([4, 2, 2])
-    """
-    if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
-    rows, columns = tuple(input.shape[:ind]), tuple(input.shape[ind:])
-    size = math.prod(rows)
-    if size != math.prod(columns):
-        raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
-            f"{math.prod(columns)} != {size}"
-        )
-    return inv(input.reshape((size, size))).reshape((*columns, *rows))
-
-
-def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """Return the X of `tensordot(A, X, X.ndim) = B`.
-
-    Args:
-        input: A.
-        other: B.
-        dims: dimensions of A to move to the end first.
-
-    Raises:
-        RuntimeError: A, taken as a matrix, is not square, or singular.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
-        tensor([0.5000, 0.5000, 0.5000, 0.5000])
-    """
-    if dims is not None:
-        order = [each % input.ndim for each in dims]
-        input = input.permute([k for k in range(input.ndim) if k not in order] + order)
-    shape = tuple(input.shape[other.ndim :])
-    size = math.prod(shape)
-    if size != other.numel() or input.numel() != size * size:
-        raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {size} != {other.numel()}"
-        )
-    return solve(input.reshape((size, size)), other.reshape(size)).reshape(shape)

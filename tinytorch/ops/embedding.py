@@ -69,6 +69,15 @@ def embedding_renorm_(
 ) -> Tensor:
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
+    Args:
+        weight: the rows, `(n, d)`.
+        indices: int64 or int32, of any shape.
+        max_norm: the largest norm.
+        norm_type: the p of the p-norm.
+
+    Raises:
+        IndexError: an index is out of range.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0], [9.0, 9.0]]), torch.tensor([0]), 1.0, 2.0)

@@ -16,10 +16,11 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import writing
+from tinytorch.autograd.inplace import check_overlap, in_place, writing
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import as_array, op
-from tinytorch.autograd.view import count_write, expanded, needs_grad, shared_places
+from tinytorch.autograd.view import announce, count_write, expanded, needs_grad, shared_places
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.activation import where as where_
@@ -39,14 +40,16 @@ from tinytorch.ops.shape import (
 )
 
 __all__ = [
-    "argsort", "argwhere", "bincount", "bucketize", "gather", "index_add", "index_copy", "index_fill", "index_put",
-    "index_reduce", "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort", "nonzero",
-    "nonzero_static", "put", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sort", "take",
+    "argsort", "argwhere", "bincount", "bucketize", "fill", "gather", "index_add", "index_copy", "index_fill",
+    "index_put", "index_reduce", "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort",
+    "nonzero", "nonzero_static", "put", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sort", "take",
     "take_along_dim", "topk", "unique", "unique_consecutive", "unravel_index", "where",
 ]  # fmt: skip
 
 _ALL = slice(None)
-_INT64 = np.dtype(np.int64)
+#: The greatest number, by NumPy's letter for a dtype.
+_GREATEST = {each: float(np.finfo(each).max) for each in "efd"}
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _NUMBERS = (int, float, np.number, np.bool_)
 _OPERANDS = (Tensor, *_NUMBERS)
 
@@ -59,9 +62,20 @@ def _zeros(g: Tensor) -> Tensor:
 
 def _fitting(value: Any, x: Any) -> Any:
     """Return what is to be written into `x`: a number that fits its dtype, or an array."""
-    if isinstance(value, np.ndarray) or x.dtype.kind == "f":
+    if isinstance(value, np.ndarray):
         return value
+    greatest = _GREATEST.get(x.dtype.char)
+    if greatest is not None and -greatest <= value <= greatest:
+        return value  # (the usual case)
     return fits(value, dtypes.from_numpy_dtype(x.dtype))
+
+
+def _fitting_item(value: Any, x: Any) -> Any:
+    """Return a number that is assigned by `x[...] = value`: in less than float32 it may become infinity."""
+    dtype = x.dtype
+    if dtype.kind in FLOATS and (dtype.itemsize < 4 or -_GREATEST["f"] <= value <= _GREATEST["f"]):
+        return value
+    return fits(value, dtypes.from_numpy_dtype(dtype))
 
 
 def _scalar(name: str, value: Any) -> Any:
@@ -99,7 +113,7 @@ _copy[0].op.node_class.name = lambda self: "torch::autograd::CopyBackwards"
 
 
 @writing(
-    names=("FillBackward2", "FillBackward3", "ZeroBackward0"),
+    names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
     reads="any",
     x=_zeros,
@@ -159,6 +173,31 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
+def fill(input: Tensor, value: Any) -> Tensor:
+    """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
+
+    Raises:
+        RuntimeError: the value is a tensor with dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.fill(torch.zeros(2), 7)
+        tensor([7., 7.])
+    """
+    check_tensor(input, "fill")
+    number = not isinstance(value, Tensor)
+    if not number:
+        _check_value(value)
+    return _fill[3 if number else 4][0](input, value)
+
+
+def _check_value(value: Tensor) -> None:
+    if value._array.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
+
+
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write a number, or what a tensor without dimensions holds, everywhere, and return the tensor.
 
@@ -168,10 +207,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         tensor([7., 7.])
     """
     if isinstance(value, Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
-            )
+        _check_value(value)
         return _fill[1][1](self, value)
     if _seen(self):
         return _fill[0][1](self, value)
@@ -434,6 +470,15 @@ def _index(x: Any, indices: tuple[Any, ...]) -> Any:
     return kernels.take(x, indices)
 
 
+def _let_go(node: Any) -> None:
+    node.saved = None
+
+
+_index.op.node_class.release = (
+    _let_go  # indices are saved tensors in PyTorch: a second backward is an error
+)
+
+
 @op(x=lambda g, indices: _index(g, indices), name="IndexBackward")
 def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
     return kernels.put_back(x, shape, indices)
@@ -486,7 +531,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         whole = step_op is None or _takes_all(steps, self._array.shape)
         target = self if whole else step_op(self, steps)
         if not isinstance(value, Tensor):
-            value = wrap(np.asarray(_fitting(value, target._array)).astype(target._array.dtype))
+            value = wrap(
+                np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype)
+            )
         if not indices:
             shape = value._array.shape
             if shape or not target._array.ndim:
@@ -526,13 +573,15 @@ def _kind_name_of(value: Any) -> str:
 def _write_directly(
     self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, ...], value: Any
 ) -> None:
+    if local.state.modes is not None:
+        announce(self)
     region = self._array if step_op is None else self._array[steps]
     if indices:
         if isinstance(value, Tensor):
             given = _without_leading_ones(value, region, indices)._array
             _check_same_dtype(region, given, indices, False)
         else:
-            given = _fitting(value, region)
+            given = _fitting_item(value, region)
         kernels.put(region, indices, given, False)
     elif isinstance(value, Tensor):
         given = value._array
@@ -542,7 +591,7 @@ def _write_directly(
             given = shapes.expand(given, region.shape)
         region[...] = given
     else:
-        region[...] = _fitting(value, region)
+        region[...] = _fitting_item(value, region)
     count_write(self)
 
 
@@ -756,11 +805,11 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
         )
     kernels.check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
     if alpha != 1:
-        source = source * alpha
+        source = source * np.asarray(alpha).astype(source.dtype)
     if x.ndim:
         kernels.add_rows(x, axis, index, source)
     else:
-        x[...] += source.sum()
+        x[...] += source.sum(dtype=x.dtype)
 
 
 def _alpha_last(function: Any, name: str) -> Any:
@@ -849,6 +898,15 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the rows of `source` in place of those at `index` along `dim`.
 
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: a vector of int64; where an index comes twice, the last of its rows is taken.
+        source: as `input`, but along `dim` as long as the index.
+
+    Raises:
+        IndexError: an index is out of range, or the shapes do not fit.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
@@ -894,6 +952,15 @@ def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
 @axis_is_dim
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with a number (or a tensor without dimensions) in the rows at `index` along `dim`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: a vector of int64.
+        value: the number.
+
+    Raises:
+        IndexError: an index is out of range.
 
     Example:
         >>> import tinytorch as torch
@@ -1099,19 +1166,76 @@ def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: 
     out = x.copy("C")
     if not include_self:
         lowest = dtypes.from_numpy_dtype(x.dtype)
-        if how == "multiply":
-            start: Any = 1
+        if how in ("add", "multiply"):
+            start: Any = int(how == "multiply")
         elif lowest.is_floating_point:
             start = -np.inf if how == "amax" else np.inf
+        elif lowest is dtypes.bool:
+            start = how == "amin"
         else:
             info = dtypes.iinfo(lowest)
             start = info.min if how == "amax" else info.max
         kernels.scatter(out, dim, index, start, "put")
-    kernels.scatter(out, dim, index, src, how)
+    kernels.scatter(out, dim, index, _fitting(src, out), how)
     return out
 
 
-@op(joint=_extreme_rule, inputs=("x", "index", "src"), name="ScatterReduce")
+def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
+    """Return the gradient of what was added to: none where it did not take part."""
+    return g if include_self else _scatter[0][0](g, dim, index, 0)
+
+
+@op(
+    x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
+    index=None,
+    src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
+    name="ScatterReduce",
+)
+def _scatter_sum(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, "add", include_self)
+
+
+def _met(shape: tuple[int, ...], dim: int, index: Any, include_self: bool) -> Any:
+    """Return how many elements meet in each place; 1 where there are none."""
+    counts = np.ones(shape, _INT64, like=index)
+    if not include_self:
+        kernels.scatter(counts, dim, index, 0, "put")
+    kernels.scatter(counts, dim, index, np.ones(index.shape, _INT64, like=index), "add")
+    return counts
+
+
+def _mean_rule(
+    g: Tensor, needs: tuple[bool, ...], counts: Tensor | None, x_shape: tuple[int, ...], dim: int, index: Tensor,
+    src_shape: tuple[int, ...], include_self: bool,
+) -> Any:  # fmt: skip
+    if counts is None:
+        counts = wrap(_met(x_shape, dim, index._array, include_self))
+    share = g / counts
+    to_x = _kept_self(share, dim, index, include_self) if needs[0] else None
+    return to_x, None, _gathered_src(share, dim, index, src_shape) if needs[2] else None
+
+
+@op(
+    joint=_mean_rule,
+    inputs=("x", "index", "src"),
+    index=None,
+    residuals=("counts",),
+    name="ScatterReduce",
+)
+def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    """Return the means, and of how many elements each is."""
+    if x.dtype.kind == "b":
+        raise NotImplementedError(
+            "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
+        )
+    total = _reduced_by(x, dim, index, src, "add", include_self)
+    counts = _met(x.shape, dim, index, include_self)
+    if total.dtype.kind in "iu":
+        return total // counts.astype(total.dtype), counts
+    return total / counts.astype(total.dtype), counts
+
+
+@op(joint=_extreme_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
 def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     return _reduced_by(x, dim, index, src, how, include_self)
 
@@ -1169,9 +1293,45 @@ def _product_before(x: Tensor) -> Tensor:
     return made
 
 
-@op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), name="ScatterReduce")
-def _scatter_prod(x: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any:
+@op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
+def _scatter_prod(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     return _reduced_by(x, dim, index, src, "multiply", include_self)
+
+
+#: By the name of the reduction: the op, and its in-place form.
+_SCATTER_REDUCTIONS = {
+    reduce: (made, in_place(made))
+    for reduce, made in {
+        "sum": _scatter_sum, "mean": _scatter_mean, "prod": _scatter_prod, "amax": _scatter_extreme,
+        "amin": _scatter_extreme,
+    }.items()
+}  # fmt: skip
+
+
+def _as_index_reduce(made: Any, joint: Callable[..., Any], *residuals: str) -> tuple[Any, Any]:
+    """Return an op of `scatter_reduce` under the name of `index_reduce`, and its in-place form."""
+    inputs = ("x", "index", "src")
+    declare = op(joint=joint, inputs=inputs, index=None, residuals=residuals, name="IndexReduce")
+    again = declare(made.op.kernel)
+    return again, in_place(again)
+
+
+_index_extreme = _as_index_reduce(_scatter_extreme, _extreme_rule)
+_INDEX_REDUCTIONS = {
+    "amax": _index_extreme, "amin": _index_extreme, "mean": _as_index_reduce(_scatter_mean, _mean_rule, "counts"),
+    "prod": _as_index_reduce(_scatter_prod, _scatter_prod_rule),
+}  # fmt: skip
+
+
+def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """Return the op, its in-place form, and the reduction's name: PyTorch knows two by another name also."""
+    how = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    try:
+        return (*_SCATTER_REDUCTIONS[how], how)
+    except KeyError:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        ) from None
 
 
 @axis_is_dim
@@ -1196,36 +1356,22 @@ def scatter_reduce(
         >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
         tensor([5., 0.])
     """
-    if reduce in ("sum", "mean"):
-        start = input if include_self else _scatter[0][0](input, dim, index, 0)
-        total = _scatter_add[0](start, dim, index, src)
-        if reduce == "sum":
-            return total
-        ones = wrap(np.ones(index._array.shape, input._array.dtype, like=input._array))
-        counts = wrap(np.ones(input._array.shape, input._array.dtype, like=input._array))
-        if not include_self:
-            counts = _scatter[0][0](counts, dim, index, 0)
-        counts = _scatter_add[0](counts, dim, index, ones)
-        if counts._array.dtype.kind == "b":
-            raise NotImplementedError(
-                "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
-            )
-        return total / counts if input.dtype.is_floating_point else total // counts
-    if reduce in ("amax", "amin"):
-        return _scatter_extreme(input, dim, index, src, reduce, include_self)
-    if reduce == "prod":
-        return _scatter_prod(input, dim, index, src, include_self)
-    raise RuntimeError(
-        f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
-    )
+    check_tensor(src, "scatter_reduce", "src", 4)
+    reducer, _, how = _scatter_reducer(reduce)
+    made: Tensor = reducer(input, dim, index, src, how, include_self)
+    return made
 
 
 def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of `scatter_reduce`."""
-    before = self.clone()  # the gradient may need what this tensor holds now
-    return copy_(self, scatter_reduce(before, dim, index, src, reduce, include_self=include_self))
+    check_tensor(src, "scatter_reduce_", "src", 3)
+    if src._cell is self._cell:
+        check_overlap(self._array, src._array, False)
+    _, reducer, how = _scatter_reducer(reduce)
+    made: Tensor = reducer(self, dim, index, src, how, include_self)
+    return made
 
 
 @axis_is_dim
@@ -1257,6 +1403,15 @@ def index_reduce(
         >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
         tensor([5., 0.])
     """
+    everywhere = _rows_everywhere(input, dim, index, source, reduce)
+    made: Tensor = _INDEX_REDUCTIONS[reduce][0](
+        input, dim, everywhere, source, reduce, include_self
+    )
+    return made
+
+
+def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
+    """Return the index of `index_reduce` as `scatter_reduce` takes it: for each element of `source`."""
     check_tensor(input, "index_reduce")
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
@@ -1283,16 +1438,19 @@ def index_reduce(
         places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self"
     )
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
-    everywhere = wrap(np.broadcast_to(wide, rows.shape))
-    return scatter_reduce(input, dim, everywhere, source, reduce, include_self=include_self)
+    everywhere: Tensor = wrap(np.broadcast_to(wide, rows.shape))
+    return everywhere
 
 
 def index_reduce_(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of `index_reduce`."""
-    before = self.clone()  # the gradient may need what this tensor holds now
-    return copy_(self, index_reduce(before, dim, index, source, reduce, include_self=include_self))
+    everywhere = _rows_everywhere(self, dim, index, source, reduce)
+    if source._cell is self._cell:
+        check_overlap(self._array, source._array, False)
+    made: Tensor = _INDEX_REDUCTIONS[reduce][1](self, dim, everywhere, source, reduce, include_self)
+    return made
 
 
 # The flattened tensor -----------------------------------------------------------------------------
@@ -1369,7 +1527,14 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy with `source` written (or added) at `index` of the flattened tensor."""
+    """Return a copy with `source` written (or added) at `index` of the flattened tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.put(torch.zeros(2, 2), torch.tensor([0, 3]), torch.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     return _put[0](input, index, source, accumulate)
 
 
@@ -1382,6 +1547,9 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
 
+    Raises:
+        RuntimeError: the numbers of dimensions differ, or the indices are not int64.
+
     Example:
         >>> import tinytorch as torch
         >>> x = torch.tensor([[3, 1], [2, 4]])
@@ -1391,18 +1559,18 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     """
     check_tensor(input, "take_along_dim")
     check_tensor(indices, "take_along_dim", "indices", 2)
+    shape, wanted = input._array.shape, indices._array.shape
+    if dim is not None and len(shape) != len(wanted):
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
+        )
     if indices._array.dtype != _INT64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
         )
     if dim is None:
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
-    shape, wanted = input._array.shape, indices._array.shape
-    if len(shape) != len(wanted):
-        raise RuntimeError(
-            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
-        )
     axis = axis_of(dim, len(shape), "take_along_dim")
     places = indices._array
     length = shape[axis] if shape else 1
@@ -1583,12 +1751,26 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     Returns:
         A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
 
+    Raises:
+        RuntimeError: the shapes do not broadcast, or the condition is not of booleans.
+        TypeError: only one of `input` and `other` is given, or one is neither tensor nor number.
+
     Example:
         >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, -2.0])
         >>> torch.where(x > 0, x, 0.0)
         tensor([1., 0.])
     """
+    if (
+        type(condition) is type(input) is type(other) is Tensor
+        and condition._array.dtype is _BOOL
+        and input._array.dtype is other._array.dtype
+    ):  # the usual case
+        try:
+            return _where(condition, input, other)
+        except RuntimeError:
+            _check_broadcast(condition, input, other)
+            raise
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if not (
@@ -1683,11 +1865,11 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is not None:
         raise NotImplementedError("nonzero(out=...) is left out: use the result")
     array = input._array
-    if as_tuple:
-        return tuple([wrap(each) for each in np.nonzero(array if array.ndim else array[None])])
-    if not array.ndim:
+    if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
-    return wrap(np.stack(np.nonzero(array), axis=1))
+    # In memory, as PyTorch's, the indices of one dimension after those of another.
+    found = np.stack(np.nonzero(array if array.ndim else array[None]))
+    return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
@@ -1706,13 +1888,20 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = nonzero(input)._array
-    out = np.full_like(found, fill_value, shape=(size, found.shape[1]))
+    out = np.full_like(found, fill_value, shape=(size, found.shape[1]), order="C")
     out[: len(found)] = found[:size]
     return _wrapped(out)
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of all elements that are not zero; see `nonzero`."""
+    """Return the indices of all elements that are not zero, one row for each; see `nonzero`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
     return nonzero(input)
 
 
@@ -1730,7 +1919,7 @@ def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that returns elements in order, and their indices."""
     return op(
         x=_placed, outputs=2, nondiff=(1,), name=node_name,
-        result=lambda *parts: getattr(return_types, name)(parts),
+        result=getattr(return_types, name),
     )  # fmt: skip
 
 
@@ -1777,12 +1966,25 @@ def sort(
 def argsort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
 ) -> Tensor:
-    """Return the indices that sort a tensor along a dimension; see `sort`."""
+    """Return the indices that sort a tensor along a dimension; see `sort`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.argsort(torch.tensor([3.0, 1.0, 2.0]))
+        tensor([1, 2, 0])
+    """
     return sort(input.detach(), dim, descending)[1]
 
 
 def msort(input: Tensor) -> Tensor:
-    """Return the elements sorted along the first dimension."""
+    """Return the elements sorted along the first dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
+        tensor([[2, 1],
+                [3, 4]])
+    """
     return sort(input, 0)[0]
 
 
@@ -2015,6 +2217,15 @@ def bucketize(
 ) -> Tensor:
     """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
 
+    Args:
+        input: the values, a tensor or a number.
+        boundaries: a vector, in ascending order.
+        out_int32: return int32, not int64.
+        right: a value that is a boundary falls into the bucket above it, not below.
+
+    Raises:
+        RuntimeError: the boundaries are no vector.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
@@ -2032,6 +2243,14 @@ def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Return whether each of `elements` is among `test_elements` (`invert`: is not).
+
+    Args:
+        elements, test_elements: tensors; one of them may be a number.
+        assume_unique: a promise that no element comes twice in either, which changes nothing here.
+        invert: return whether they are not.
+
+    Raises:
+        TypeError: neither is a tensor.
 
     Example:
         >>> import tinytorch as torch
@@ -2053,6 +2272,14 @@ def isin(
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
 
+    Args:
+        indices: integers.
+        shape: a tuple of ints, or one int.
+
+    Raises:
+        TypeError: the indices or the sizes are no integers.
+        ValueError: a size is negative.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
@@ -2063,10 +2290,16 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     array = indices._array
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if array.size and 0 in sizes:
+        raise RuntimeError("ZeroDivisionError")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    steps = [int(np.prod(sizes[d + 1 :])) for d in range(len(sizes))]
-    # As PyTorch: what is out of range begins anew, no error.
-    return tuple(
-        [wrap(as_array(array // step % size)) for step, size in zip(steps, sizes, strict=True)]
-    )
+    if not sizes:
+        return ()
+    steps = np.asarray([int(np.prod(sizes[d + 1 :])) for d in range(len(sizes))], like=array)
+    # As PyTorch: what is out of range begins anew, no error; and the indices lie side by side.
+    found = array[..., None] // steps % np.asarray(sizes, like=array)
+    return tuple([wrap(found[..., d]) for d in range(len(sizes))])

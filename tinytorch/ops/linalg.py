@@ -19,8 +19,11 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor
+from tinytorch.autograd import autocast
 from tinytorch.autograd.op import op, pointwise
+from tinytorch.dtypes import FLOATS
 from tinytorch.ops.pointwise import mul
+from tinytorch.ops.shape import _unsafe_view, renamed
 
 __all__ = [
     "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "einsum", "ger", "inner", "matmul",
@@ -52,7 +55,7 @@ def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> A
     kind = a.dtype
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if kind.kind in "fV" and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
+    if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
         return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
     return product(a, b)
 
@@ -111,6 +114,11 @@ _MM: dict[tuple[bool, bool], Any] = {
 mm_nn: Any = _MM[True, True]
 
 _bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
+# The product of stacks by `matmul`, after which PyTorch gives the leading dimensions their shape.
+_stacks: Any = renamed(
+    _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)),
+    "UnsafeViewBackward0",
+)
 _bmm_nt: Any = _product(
     "bmm",
     lambda a, b: _matmul(a, b.swapaxes(-1, -2)),
@@ -135,6 +143,16 @@ _mv_t: Any = _product(
     lambda a, b: _dot(a.T, b, "addmv_impl_cpu"),
     x=lambda g, y: _outer(y, g),
     y=lambda g, x: _mv(x, g),
+)
+# A vector times a matrix by `matmul`, after which PyTorch takes away the dimension that the vector got.
+_vm: Any = renamed(
+    _product(
+        "squeeze",
+        lambda a, b: _dot(b.T, a, "addmv_impl_cpu"),
+        x=lambda g, y: _mv(y, g),
+        y=lambda g, x: _outer(x, g),
+    ),
+    "SqueezeBackward4",
 )
 _outer: Any = _product(
     "outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x)
@@ -268,6 +286,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """
     if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
         _arrays("matmul", input, other)
+    if autocast.on:
+        input, other = autocast.lowered(input, other)
     a, b = input._array, other._array
     m, n = a.ndim, b.ndim
     if m == 2 == n:  # the usual case, in line
@@ -285,16 +305,16 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             (_check_dot if m == 1 else _check_mv)(a, b)
         return (_dot_product if m == 1 else _mv)(input, other)
     if n == 1:
-        return mv(_folded(input), other).reshape(a.shape[:-1])
+        return _unsafe_view(mv(_folded(input), other), a.shape[:-1])
     if m == 1:
         if n == 2:
             _check_mm(a[None], b)
-            return _mv_t(other, input)
-        return matmul(input.unsqueeze(0), other).squeeze(-2)
+            return _vm(input, other)
+        return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones
-        return mm(_folded(input), other).reshape((*a.shape[:-1], b.shape[1]))
+        return _unsafe_view(mm(_folded(input), other), (*a.shape[:-1], b.shape[1]))
     _check_bmm(a, b, same_batch=False)
-    return _bmm(input, other)
+    return _stacks(input, other)
 
 
 def _folded(x: Tensor) -> Tensor:
@@ -315,6 +335,8 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
         tensor([[3.],
                 [3.]])
     """
+    if autocast.on:
+        input, mat2 = autocast.lowered(input, mat2)
     a, b = _arrays("mm", input, mat2)
     if a.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -334,6 +356,8 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
         >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
         torch.Size([5, 2, 4])
     """
+    if autocast.on:
+        input, mat2 = autocast.lowered(input, mat2)
     a, b = _arrays("bmm", input, mat2)
     _check_bmm(a, b, same_batch=True)
     return _bmm(input, mat2)
@@ -369,9 +393,22 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return _dot_product(input, tensor)
 
 
+_vdot_product: Any = renamed(
+    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x),
+    "VdotBackward0",
+)
+
+
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers."""
-    return dot(input, other)
+    """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    _check_dot(*_arrays("vdot", input, other))
+    return _vdot_product(input, other)
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
@@ -425,7 +462,7 @@ def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) ->
 
     So is the product with alpha 0, infinities and NaN in it too, where PyTorch leaves it to BLAS.
     """
-    if product.dtype.kind not in "fV":
+    if product.dtype.kind not in FLOATS:
         beta, alpha = (np.asarray(int(each)).astype(product.dtype) for each in (beta, alpha))
     if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
         product[...] = 0
@@ -693,6 +730,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     right = [j for j in range(y.ndim) if j not in theirs]
     inside = math.prod([x.shape[i] for i in ours])
     rows, columns = ([t.shape[i] for i in kept] for t, kept in ((x, left), (y, right)))
+    if autocast.on and not left and not right:  # no product of matrices to PyTorch
+        return (a.permute(ours) * b.permute(theirs)).sum(dtype=a.dtype)
     product = mm(
         a.permute(left + ours).reshape((math.prod(rows), inside)),
         b.permute(theirs + right).reshape((inside, math.prod(columns))),
@@ -921,7 +960,7 @@ def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Te
     """Return an operand summed over the dimensions that nobody needs any more."""
     gone = [i for i, letter in enumerate(term) if letter not in needed]
     if gone:
-        x = x.sum(gone)
+        x = x.sum(gone)  # (integers as int64)
     return [letter for letter in term if letter in needed], x
 
 
@@ -929,8 +968,7 @@ def _contracted(
     left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any]
 ) -> tuple[list[Any], Tensor]:
     """Return the product of two operands, summed over what nobody needs any more, and its term."""
-    if x.dtype != y.dtype:
-        raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
+    casting = autocast.on and autocast.active()
     # A dimension of length 1 that broadcasts takes no part in the product.
     wide = [letter for letter in left if letter in right]
     ones = [
@@ -950,12 +988,15 @@ def _contracted(
     rows = [letter for letter in left if letter not in right]
     columns = [letter for letter in right if letter not in left]
     b, n, m, p = ([lengths[letter] for letter in each] for each in (batch, rows, inside, columns))
+    if inside and x.dtype != y.dtype and not casting:
+        raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
     x = x.permute([left.index(letter) for letter in batch + rows + inside])
     y = y.permute([right.index(letter) for letter in batch + inside + columns])
-    if not inside or not (rows or columns):  # nothing to sum, or nothing else: elementwise
+    # Nothing to sum, or nothing else: elementwise (but under autocasting a sum is one of low precision).
+    if not inside or not (rows or columns or casting):
         product = x.reshape(b + n + m + [1] * len(p)) * y.reshape(b + [1] * len(n) + m + p)
         if inside:
-            product = product.sum([len(b) + i for i in range(len(m))])
+            product = product.sum([len(b) + i for i in range(len(m))], dtype=product.dtype)
         return batch + rows + columns, product
     bs, ns, ms, ps = (math.prod(each) for each in (b, n, m, p))
     if batch:
@@ -991,6 +1032,9 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         UserWarning,
         stacklevel=2,
     )
+    for each in matrices:
+        if isinstance(each, Tensor) and each.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {each.ndim}, expected 2 instead.")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
@@ -1015,12 +1059,22 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if count < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(count))
     chain = list(tensors)
-    first, last = chain[0].ndim == 1, chain[-1].ndim == 1
+    first, last = getattr(chain[0], "ndim", 0) == 1, getattr(chain[-1], "ndim", 0) == 1
     if first:
         chain[0] = chain[0].unsqueeze(0)
     if last:
         chain[-1] = chain[-1].unsqueeze(-1)
     for k, each in enumerate(chain):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
+            )
+        if each._array.dtype != chain[0]._array.dtype:
+            first_name, name = (_C_NAMES.get(t.dtype.name) for t in (chain[0], each))
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{first_name} and tensor {k} {name}"
+            )
         if each.ndim != 2:
             kind = "1D or 2D" if k in (0, count - 1) else "2D"
             raise RuntimeError(f"multi_dot(): tensor {k} must be {kind} but got {each.ndim}D")
@@ -1033,9 +1087,8 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     product = _multiplied(
         chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]])
     )
-    if last:
-        product = product.squeeze(-1)
-    return product.squeeze(0) if first else product
+    rows, columns = product.shape
+    return product.view(([] if first else [rows]) + ([] if last else [columns]))
 
 
 def _best_order(sizes: list[int]) -> tuple[dict[tuple[int, int], int], int, int]:
@@ -1085,8 +1138,25 @@ def trace(input: Tensor) -> Tensor:
         >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(5.)
     """
+    _arrays("trace", input)
     if input.ndim != 2:
-        raise RuntimeError("trace: expected a matrix")
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype is dtypes.bool:
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
-    return input.diagonal().sum()
+    return _trace(input)
+
+
+@op(name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
+def _trace(x: Any) -> Any:
+    if x.dtype.kind in "iu":
+        return np.trace(x, dtype=np.int64)
+    wide = x.astype(np.float32) if x.dtype.kind == "V" else x
+    return np.trace(wide, dtype=np.float64).astype(x.dtype)
+
+
+@op(name="TraceBackward", x=lambda g: _trace(g))
+def _diagonal_of(x: Any, shape: tuple[int, int]) -> Any:
+    """Return the matrix with a number along its diagonal, and zeros elsewhere."""
+    out = np.zeros(shape, x.dtype, like=x)
+    out.reshape(-1)[: min(shape) * shape[1] : shape[1] + 1] = x
+    return out

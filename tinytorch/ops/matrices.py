@@ -1,11 +1,13 @@
 """Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples (floor 3).
 
-Nearly all of it is made of the ops of `tinytorch.ops.decompose` and others; `torch.linalg` is there.
+Nearly all of it is made of the ops of `tinytorch.ops.decompose`, `tinytorch.ops.solve` and others; `torch.linalg` is
+there.
 """
 
 from __future__ import annotations
 
 import builtins
+import math
 import warnings
 from typing import Any
 
@@ -15,16 +17,15 @@ from tinytorch import return_types
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op
 from tinytorch.kernels import decompose as kernels
-from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops import decompose, reduce
-from tinytorch.ops.create import eye
-from tinytorch.ops.decompose import check_floating, check_matrix
+from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.ops import decompose, reduce, solve
 from tinytorch.ops.index import index_select, where
 from tinytorch.ops.linalg import matmul, mm
-from tinytorch.ops.pointwise import clamp, sqrt
+from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
 from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import cat, flip
+from tinytorch.ops.shape import _unsafe_view, cat, check_tensor, flip, tril, triu
+from tinytorch.ops.solve import check_floating, check_matrix, check_system
 
 __all__ = [
     "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "corrcoef", "cov", "cross", "cumulative_trapezoid",
@@ -47,25 +48,54 @@ def _deprecated(name: str, instead: str) -> None:
 
 
 def inverse(input: Tensor) -> Tensor:
-    """Return the inverse; see `linalg.inv`."""
-    return decompose.inv(input)
+    """Return the inverse; see `linalg.inv`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
+    return solve.inv(input)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`."""
-    return decompose.pinv(input, rcond)
+    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
+        tensor([[0.5000, 0.0000]])
+    """
+    return solve.pinv(input, rcond)
 
 
 def slogdet(input: Tensor) -> Any:
-    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> sign, logabsdet = torch.slogdet(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        >>> sign, logabsdet
+        (tensor(-1.), tensor(0.))
+    """
     return return_types.slogdet(decompose.slogdet(input))
 
 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """Return the Cholesky factor; see `linalg.cholesky`."""
+    """Return the Cholesky factor; see `linalg.cholesky`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
     _deprecated("cholesky", "torch.linalg.cholesky")
-    check_matrix("cholesky", input, "input")
-    return decompose.cholesky_factor("cholesky", input, upper)
+    check_matrix("cholesky", input, "input", kernel="cholesky_cpu")
+    return decompose.old_cholesky(input, upper)
 
 
 @op(x=None)
@@ -73,8 +103,53 @@ def _blank(x: Any, shape: tuple[int, ...]) -> Any:
     return np.zeros_like(x, shape=shape)
 
 
-def _lower(input: Tensor, upper: bool) -> Tensor:
-    return input.mT if upper else input
+def _by_symmetric(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """Return the gradient of a Cholesky factor where that of A is `-common / 2`: as PyTorch's, of both triangles."""
+    return -(factor @ common if upper else common @ factor)
+
+
+def _cholesky_solve_both(
+    g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool
+) -> tuple[Any, Any]:
+    gb = _cholesky_solve(g, x, upper)
+    if not needs[1]:
+        return gb, None
+    half = gb @ out.mT
+    return gb, _by_symmetric(half + half.mT, x, upper)
+
+
+@op(name="CholeskySolve", joint=_cholesky_solve_both, inputs=("y", "x"), broadcasts=True)
+def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
+    return kernels.cholesky_solve(y, x, upper)
+
+
+def _cholesky_inverse_x(g: Tensor, x: Tensor, out: Tensor, upper: bool) -> Tensor:
+    return _by_symmetric(out @ (g + g.mT) @ out, x, upper)
+
+
+@op(name="CholeskyInverse", x=_cholesky_inverse_x)
+def _cholesky_inverse(x: Any, upper: bool) -> Any:
+    return kernels.cholesky_inverse(x, upper)
+
+
+def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
+    """Raise PyTorch's error unless the operands of `A X = B` match, in the name of an old function."""
+    for each, argument, position in ((B, "input", 1), (A, second, 2)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{argument}' (position {position}) must be Tensor, not {type(each).__name__}"
+            )
+    for each, name in ((B, "b"), (A, "u" if second == "input2" else "A")):
+        if each.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {each.ndim} dimensions instead"
+                if second == "input2"
+                else f"torch.{function}: Expected {name} to have at least 2 dimensions, but it has {each.ndim} "
+                "dimensions instead"
+            )
+    check_system(function, B, A)
+    if A.dtype.name not in ("float32", "float64"):
+        raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
 
 
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
@@ -94,28 +169,8 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
         tensor([[1.],
                 [1.]])
     """
-    for each, name in ((input, "b"), (L, "u")):
-        if each.ndim < 2:
-            raise RuntimeError(
-                f"{name} should have at least 2 dimensions, but has {each.ndim} dimensions instead"
-            )
-    if L.shape[-1] != L.shape[-2]:
-        raise RuntimeError(
-            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
-        )
-    if input.shape[-2] != L.shape[-1]:
-        raise RuntimeError(
-            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each "
-            f"b matrix is {input.shape[-2]} by {input.shape[-1]}"
-        )
-    if input.dtype != L.dtype:
-        raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {input.dtype.tensor_name} and A of type "
-            f"{L.dtype.tensor_name} instead."
-        )
-    factor = _lower(L, upper)
-    half = decompose.solve_triangular(factor, input, upper=False)
-    return decompose.solve_triangular(factor.mT, half, upper=True)
+    _check_old_system("cholesky_solve", input, L, "input2")
+    return _cholesky_solve(input, L, upper)
 
 
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
@@ -133,15 +188,21 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
         >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
         tensor([[0.2500]])
     """
-    check_matrix("cholesky_inverse", input, "input")
-    factor = _lower(input, upper)
-    identity = _blank(input, tuple(input.shape)) + eye(input.shape[-1], dtype=input.dtype)
-    half = decompose.solve_triangular(factor, identity, upper=False)
-    return half.mT @ half
+    check_matrix("cholesky_inverse", input, "input", kernel="cholesky_inverse_out_cpu")
+    return _cholesky_inverse(input, upper)
 
 
 def qr(input: Tensor, some: bool = True) -> Any:
-    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete"."""
+    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.qr(torch.eye(2)).R.abs()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     _deprecated("qr", "torch.linalg.qr")
     return return_types.qr(decompose.qr(input, "reduced" if some else "complete"))
 
@@ -166,22 +227,41 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
         u, v = (_blank(input, (*batch, k, k)) for k in (m, n))
-        return return_types.svd((u, values, v))
+        return return_types.svd((u, values, v.mT))
     u, values, vh = decompose.svd(input, not some)
     return return_types.svd((u, values, vh.mT))
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`."""
+    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]]))
+        (tensor([[ 4.0000,  3.0000],
+                [ 0.5000, -0.5000]]), tensor([2, 2], dtype=torch.int32))
+    """
     if out is not None:
         raise NotImplementedError("lu(out=...) is left out: assign the result instead")
     _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
-    found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
     return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed."""
+    """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.lu_solve(torch.tensor([[2.0], [8.0]]), *factors)
+        tensor([[1.],
+                [2.]])
+    """
     _deprecated("lu_solve", "torch.linalg.lu_solve")
     return decompose.lu_solve(LU_data, LU_pivots, input)
 
@@ -200,20 +280,52 @@ def lu_unpack(
         tensor([[0., 1.],
                 [1., 0.]])
     """
+    for each, argument, position in ((LU_data, "LU_data", 1), (LU_pivots, "LU_pivots", 2)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"lu_unpack(): argument '{argument}' (position {position}) must be Tensor, not {type(each).__name__}"
+            )
+    if LU_data.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+        )
     if unpack_pivots and LU_pivots.dtype.name != "int32":
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
             "function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    permutation, lower, upper = decompose.unpacked_lu(LU_data, LU_pivots)
-    nothing = permutation.reshape(-1)[:0]
-    return return_types.lu_unpack(
-        (
-            permutation if unpack_pivots else nothing,
-            lower if unpack_data else lower.reshape(-1)[:0],
-            upper if unpack_data else upper.reshape(-1)[:0],
-        )
-    )
+    parts = list(decompose.unpacked_lu(LU_data, LU_pivots))
+    for k, wanted in enumerate((unpack_pivots, unpack_data, unpack_data)):
+        if not wanted:
+            parts[k] = parts[k].reshape(-1)[:0]
+    return return_types.lu_unpack(parts)
+
+
+def _triangular_solve_both(
+    g: Any, needs: Any, y: Tensor, x: Tensor, out0: Tensor, upper: bool, transpose: bool, unit: bool
+) -> tuple[Any, Any]:
+    ga, gb = g[1], None
+    if g[0] is not None:
+        gb = solve.triangular(x if transpose else x.mT, g[0], upper is transpose, unit)
+        if needs[1]:
+            by_x = -(out0 @ gb.mT if transpose else gb @ out0.mT)
+            by_x = triu(by_x, int(unit)) if upper else tril(by_x, -int(unit))
+            ga = by_x if ga is None else ga + by_x
+    return gb, ga
+
+
+@op(
+    name="TriangularSolve",
+    joint=_triangular_solve_both,
+    inputs=("y", "x"),
+    outputs=2,
+    broadcasts=True,
+)
+def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> Any:
+    """Return the solutions, and the coefficients broadcast as these are."""
+    a = x.swapaxes(-1, -2) if transpose else x
+    found = kernels.triangular(a, y, upper is not transpose, unit)
+    return found, kernels.by_columns(np.broadcast_to(x, (*found.shape[:-2], *x.shape[-2:])))
 
 
 def triangular_solve(
@@ -231,23 +343,29 @@ def triangular_solve(
         upper: which triangle of A counts.
         transpose: solve with `A^T`.
         unitriangular: take the diagonal of A as ones.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.triangular_solve(torch.tensor([[4.0], [2.0]]), torch.tensor([[1.0, 1.0], [0.0, 2.0]])).solution
+        tensor([[3.],
+                [1.]])
     """
     _deprecated("triangular_solve", "torch.linalg.solve_triangular")
-    matrix = A.mT if transpose else A
-    solution = decompose.solve_triangular(
-        matrix, input, upper=upper is not transpose, unitriangular=unitriangular
+    _check_old_system("triangular_solve", input, A, "A")
+    return return_types.triangular_solve(
+        _triangular_solve(input, A, upper, transpose, unitriangular)
     )
-    return return_types.triangular_solve((solution, A.clone()))
 
 
 def _geqrf_has_no_gradient(g: Any) -> Any:
     raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
-@op(name="NotImplemented", outputs=2, x=_geqrf_has_no_gradient)
+@op(name="Geqrf", outputs=2, x=_geqrf_has_no_gradient)
 def _geqrf(x: Any) -> Any:
-    reflections, tau = kernels.plain(x, np.linalg.qr(x, "raw"))
-    return reflections.swapaxes(-1, -2), tau
+    return kernels.geqrf(x)
 
 
 def geqrf(input: Tensor) -> Any:
@@ -273,7 +391,15 @@ def geqrf(input: Tensor) -> Any:
 
 
 def orgqr(input: Tensor, tau: Tensor) -> Tensor:
-    """Return the first columns of a product of Householder reflections; see `linalg.householder_product`."""
+    """Return the first columns of a product of Householder reflections; see `linalg.householder_product`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> vectors, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
+        >>> torch.orgqr(vectors, tau)
+        tensor([[-0.6000],
+                [-0.8000]])
+    """
     return decompose.householder_product(input, tau)
 
 
@@ -299,23 +425,46 @@ def ormqr(
         tensor([[5.],
                 [0.]])
     """
+    for each, name, position in ((input, "input", 1), (tau, "input2", 2), (other, "input3", 3)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"ormqr(): argument '{name}' (position {position}) must be Tensor, not {type(each).__name__}"
+            )
     for each, name in ((input, "input"), (other, "other")):
         if each.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     side = -2 if left else -1
-    if other.shape[side] < tau.shape[-1]:
+    if tau.ndim and other.shape[side] < tau.shape[-1]:
         raise RuntimeError(
             f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
         )
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    axes_of(-1, tau.ndim, "ormqr")
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+        )
+    for each, name, less, words in ((tau, "tau", 1, "have one dimension less than"),
+                                    (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
+        if input.ndim - each.ndim != less:
+            raise RuntimeError(
+                f"torch.ormqr: Expected {name} to {words} input, but got {name}.ndim equal to {each.ndim} and "
+                f"input.ndim is equal to {input.ndim}"
+            )
+    for each, name in ((tau, "tau"), (other, "other")):
+        batch = list(each.shape[: input.ndim - 2])
+        if batch != list(input.shape[:-2]):
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {batch}"
+            )
+        if each.dtype != input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
+                f"{input.dtype.tensor_name} and {name} has dtype {each.dtype.tensor_name}"
+            )
     check_floating("torch.ormqr", input)
-    v, factor = decompose.reflections(input, tau)
-    if transpose:
-        factor = factor.mT
-    if left:
-        return other - v @ (factor @ (v.mT @ other))
-    return other - ((other @ v) @ factor) @ v.mT
+    return decompose.reflect(input, tau, other, left, transpose)
 
 
 # Norms --------------------------------------------------------------------------------------------
@@ -356,7 +505,15 @@ def norm(
 
 
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`."""
+    """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
+        tensor([5., 1.])
+    """
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
@@ -367,28 +524,59 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`."""
+    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(7.)
+    """
     _deprecated("nuclear_norm", "torch.linalg.matrix_norm")
     if isinstance(dim, bool):
         dim, keepdim = None, dim
     return decompose.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
 
 
+def _dist_x(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
+    return reduce._norm_x(g, x - y, out, p, None)
+
+
+def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
+    found = _dist_x(g, x, y, out, p)
+    return None if found is None else -found
+
+
+@op(name="Dist", x=_dist_x, y=_dist_y, broadcasts=True)
+def _dist(x: Any, y: Any, p: float) -> Any:
+    return reduce._norm.op.kernel(x - y, p, None, False)
+
+
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the p-norm of `input - other`.
+
+    Args:
+        input, other: tensors that broadcast.
+        p: the norm's order: 0, inf and -inf too.
+
+    Raises:
+        RuntimeError: both are integers.
 
     Example:
         >>> import tinytorch as torch
         >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
         tensor(5.)
     """
-    difference = input - other
-    if not difference.dtype.is_floating_point:
+    check_tensor(input, "dist")
+    check_tensor(other, "dist", "other", 2)
+    x, y = _alike(input, other)
+    if not x.dtype.is_floating_point:
         raise RuntimeError(
-            "norm(): input dtype should be either floating point or complex. Got "
-            f"{difference.dtype.tensor_name} instead."
+            f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )
-    return vector_norm(difference, p)
+    out: Tensor = _dist(x, y, float(p))
+    return out
 
 
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
@@ -459,6 +647,29 @@ def _euclidean(x: Any, y: Any) -> Any:
     return np.sqrt(np.maximum(found, 0))
 
 
+def _cdist_all(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of the distances for the differences of all pairs of rows."""
+    ways, g, out = x.unsqueeze(-2) - y.unsqueeze(-3), g.unsqueeze(-1), out.unsqueeze(-1)
+    if p == 0:  # a count
+        return (ways * g).masked_fill(out >= 0, 0)
+    if p == math.inf:  # unlike that of a norm, not shared where differences tie
+        return sgn(ways) * g * (ways.abs() == out).to(g.dtype)
+    found: Tensor = reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
+    return found
+
+
+@op(
+    name="Cdist", broadcasts=True,
+    x=lambda g, x, y, out, p: _cdist_all(g, x, y, out, p).sum(-2),
+    y=lambda g, x, y, out, p: -_cdist_all(g, x, y, out, p).sum(-3),
+)  # fmt: skip
+def _cdist(x: Any, y: Any, p: float) -> Any:
+    ways = x[..., :, None, :] - y[..., None, :, :]
+    if not ways.size:
+        return np.zeros_like(ways, shape=ways.shape[:-1])
+    return reduce._norm.op.kernel(ways, p, (ways.ndim - 1,), False)
+
+
 _EUCLIDEAN = (
     "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
 )  # fmt: skip
@@ -522,17 +733,23 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(
             f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}"
         )
+    for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
+        if n != m and 1 not in (n, m):
+            where = max(x1.ndim, x2.ndim) - 2 - k
+            raise RuntimeError(
+                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {where}"
+            )
     many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and many and mode != _EUCLIDEAN[2]:
         return _euclidean(x1, x2)
-    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    return _lengths(difference, p)
+    out: Tensor = _cdist(x1, x2, float(p))
+    return out
 
 
 def pdist(input: Tensor, p: float = 2) -> Tensor:
@@ -575,6 +792,12 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
         tensor([0., 0., 1.])
     """
+    for position, each in enumerate((input, other)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
     if dim is None:
         if 3 not in input.shape:
             raise RuntimeError("no dimension of size 3 in input")
@@ -608,7 +831,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     b = (1,) * (count - other.ndim) + tuple(other.shape)
     left = input.reshape([size for each in a for size in (each, 1)])
     right = other.reshape([size for each in b for size in (1, each)])
-    return (left * right).reshape([m * n for m, n in zip(a, b, strict=True)])
+    return _unsafe_view(left * right, [m * n for m, n in zip(a, b, strict=True)])
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -628,6 +851,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         tensor([[4., 2., 1.],
                 [9., 3., 1.]])
     """
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}"
+        )
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[0] if N is None else N
@@ -696,14 +923,26 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integral by the trapezoidal rule; see `trapezoid`."""
+    """Return the integral by the trapezoidal rule; see `trapezoid`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trapz(torch.tensor([1.0, 5.0, 10.0]))
+        tensor(10.5000)
+    """
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
 ) -> Tensor:
-    """Return the integrals up to each sample but the first; see `trapezoid`.
+    """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
+
+    Args:
+        y, x, dx, dim: as for `trapezoid`.
+
+    Raises:
+        RuntimeError: the sizes of `x` and `y` differ.
 
     Example:
         >>> import tinytorch as torch
@@ -714,7 +953,10 @@ def cumulative_trapezoid(
         raise TypeError(
             "cumulative_trapezoid() received an invalid combination of arguments: both x and dx"
         )
-    areas, axis = _areas("cumulative_trapezoid", y, x, dx, dim)
+    if x is None:  # scaled before, as PyTorch
+        areas, axis = _areas("cumulative_trapezoid", y, None, (1 if dx is None else dx) / 2, dim)
+        return areas.cumsum(axis)
+    areas, axis = _areas("cumulative_trapezoid", y, x, None, dim)
     return areas.cumsum(axis) / 2
 
 
@@ -943,25 +1185,33 @@ def lobpcg(
         largest: whether the largest; else the smallest.
         n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: have no effect.
 
+    Raises:
+        ValueError: A has less than `3 * k` rows.
+
     Returns:
         The eigenvalues `(..., k)` and vectors `(..., m, k)`.
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.lobpcg(torch.tensor([[1.0, 0.0], [0.0, 3.0]]), k=1)[0]
+        >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]
         tensor([3.])
     """
     check_matrix("lobpcg", A, "A")
     if k is None:
         k = 1 if X is None else X.shape[-1]
+    if A.shape[-1] < 3 * k:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the "
+            f"number of requested eigenpairs (={k})"
+        )
     if B is None:
         values, vectors = decompose.eigh((A + A.mT) / 2)
     else:
         factor = decompose.cholesky(B)
-        half = decompose.solve_triangular(factor, A, upper=False)
-        reduced = decompose.solve_triangular(factor, half.mT, upper=False)
+        half = solve.solve_triangular(factor, A, upper=False)
+        reduced = solve.solve_triangular(factor, half.mT, upper=False)
         values, vectors = decompose.eigh((reduced + reduced.mT) / 2)
-        vectors = decompose.solve_triangular(factor.mT, vectors, upper=True)
+        vectors = solve.solve_triangular(factor.mT, vectors, upper=True)
     if largest is None or largest:
         return flip(values[..., -k:], (-1,)), flip(vectors[..., -k:], (-1,))
     return values[..., :k], vectors[..., :k]

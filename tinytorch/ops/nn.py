@@ -15,8 +15,10 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op, pointwise
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import activation, loss
 from tinytorch.kernels import layer_norm as layer_norms
+from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg import mm_nn, mm_tn
 from tinytorch.ops.pointwise import kept, zero_gradient
 from tinytorch.ops.shape import cat
@@ -31,7 +33,7 @@ __all__ = [
 
 def _check_floating(kernel: str, x: Any) -> None:
     """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
-    if x.dtype.kind not in "fV":  # V: bfloat16
+    if x.dtype.kind not in FLOATS:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{_tensor_name(x)}'")
 
 
@@ -118,12 +120,13 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     out = x.dot(weight.T) if wide else activation.widened(x).dot(activation.widened(weight).T)
     if bias is not None:
         _check_bias(bias, x, weight)
-        out += bias
+        add_to_rows(out, bias)
     return out if wide else out.astype(x.dtype, copy=False)
 
 
 linear.op.node_class._order = (0, 1)
 linear.op.overload[1]._order = (2, 0, 1)  # `addmm(bias, input, weight.t())`
+linear.op.node_class._within = {1: "TBackward0"}
 
 
 def _check_linear(x: Any, weight: Any) -> None:
@@ -192,14 +195,16 @@ def _softmax_x(g: Tensor, out: Tensor, dim: int) -> Tensor:
 
 @op(name="Softmax", x=_softmax_x)
 def _softmax(x: Any, dim: int) -> Any:
-    _check_floating("softmax_lastdim_kernel_impl", x)
-    return activation.softmax(x, _axis(dim, x.ndim))
+    if x.dtype.kind not in FLOATS:
+        _check_floating("softmax_lastdim_kernel_impl", x)
+    return activation.softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
 @op(name="LogSoftmax", x=lambda g, out, dim: g - out.exp() * g.sum(dim, True))
 def _log_softmax(x: Any, dim: int) -> Any:
-    _check_floating("log_softmax_lastdim_kernel_impl", x)
-    return activation.log_softmax(x, _axis(dim, x.ndim))
+    if x.dtype.kind not in FLOATS:
+        _check_floating("log_softmax_lastdim_kernel_impl", x)
+    return activation.log_softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
@@ -258,7 +263,10 @@ def _slope_op(name: str, kernel: Any) -> Any:
     """
 
     def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any:
-        return kernel(g, x, *[each for each in (a, b) if each is not None])
+        rest = [each for each in (a, b) if each is not None]
+        if g.dtype.kind == "V":
+            return kernel(activation.widened(g), activation.widened(x), *rest).astype(g.dtype)
+        return kernel(g, x, *rest)
 
     gradient.__name__ = f"{name}_backward"
     made = op(g=lambda gg, x, a, b: made(gg, x, a, b), x=lambda g: zero_gradient(g))(gradient)
@@ -317,14 +325,17 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    return np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
+    low, high = x.dtype.type(min_val), x.dtype.type(max_val)
+    if x.dtype.kind == "V":  # (which NumPy's clip makes float32 of)
+        return np.minimum(np.maximum(x, low), high)
+    return np.clip(x, low, high)
 
 
 @op(x=lambda g, x: _hardsigmoid_grad(g, x))
 def hardsigmoid(x: Any) -> Any:
     """Return `clip(x + 3, 0, 6) / 6`."""
     _check_floating("hardsigmoid_cpu", x)
-    return np.clip(x + 3, 0, 6) / 6
+    return (np.clip(x + 3, 0, 6) / 6).astype(x.dtype, copy=False)
 
 
 def _hardswish_x(g: Tensor, x: Tensor) -> Tensor:
@@ -371,7 +382,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
             f"{_tensor_name(x)}, "
             f"but found {lambd:g}"
         )
-    return x - np.clip(x, -lambd, lambd)
+    return (x - np.clip(x, -lambd, lambd)).astype(x.dtype, copy=False)
 
 
 @op(
@@ -590,8 +601,9 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
     x=_softplus_grad_x,
 )
 def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
-    scaled = x * beta
-    return activation.choose(scaled > threshold, g, g * activation.sigmoid(scaled))
+    scaled = activation.widened(x) * beta
+    inner = g * activation.sigmoid(scaled)
+    return activation.choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
 
 
 @op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
@@ -736,20 +748,60 @@ def binary_cross_entropy_with_logits(
     return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
 
 
+def _logistic(u: Any) -> Any:
+    z = np.exp(activation.widened(u))
+    return (z / (z + 1)).astype(u.dtype, copy=False)
+
+
+def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
+    z = u.exp()
+    d = z + 1
+    return g * (z / (d * d))
+
+
+#: The logistic function as PyTorch computes it for this loss: where the exponential overflows it is NaN.
+_soft_margin_slope = pointwise("soft_margin_slope", _logistic, u=_logistic_u)
+
+
+def _soft_margin_x(g: Tensor, x: Tensor, y: Tensor, reduction: str) -> Tensor:
+    return _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x))
+
+
+@op(x=_soft_margin_x, y=None)
+def soft_margin_loss(x: Any, y: Any, reduction: str) -> Any:
+    """Return the mean, sum or array of `log(1 + exp(-y * x))`; y broadcasts to the shape of x."""
+    wide = activation.widened(x)
+    losses = np.log1p(np.exp(-activation.widened(y) * wide)).astype(wide.dtype, copy=False)
+    return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
+
+
 # Losses over classes ------------------------------------------------------------------------------
 
+_NLL_NODES = ("NllLoss", "NllLoss2D")
 
-@op(
-    x=lambda g, x, target, weight, ignore_index, reduction: _nll_loss_grad(
-        g, x, target, weight, ignore_index, reduction
-    ),
-    target=None,
-    weight=None,
-)
-def nll_loss(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
-    """Return the mean, sum or array of minus the scores x (N, C, ...) of the labels (N, ...)."""
+
+def _nll(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
     _check_floating("nll_loss_out_frame", x)
     return loss.nll(x, target, weight, ignore_index, reduction)
+
+
+def _nll_x(
+    g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str
+) -> Tensor:
+    grad: Tensor = _nll_loss_grad(g, x, target, weight, ignore_index, reduction)
+    return grad
+
+
+# Two ops of one kernel: PyTorch's node has another name for scores of more than one place, (N, C, d1, ...).
+_nll_losses = [op(name=name, x=_nll_x, target=None, weight=None)(_nll) for name in _NLL_NODES]
+
+
+def nll_loss(
+    x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
+    """Return the mean, sum or array of minus the scores x (N, C, ...) of the labels (N, ...)."""
+    out: Tensor = _nll_losses[x._array.ndim > 2](x, target, weight, ignore_index, reduction)
+    return out
 
 
 @op(
@@ -796,13 +848,64 @@ def _cross_entropy_x(
     return (softmax(x, dim) * q.sum(dim, True) - q) * g
 
 
-@op(name="NllLoss", x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
-def cross_entropy(
+def _cross_entropy(
     x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Any:
-    """Return `nll_loss(log_softmax(x))` of scores (N, C, ...) and labels (N, ...), in one op."""
     _check_floating("log_softmax_lastdim_kernel_impl", x)
     return loss.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+
+
+#: `nll_loss(log_softmax(x))` of scores (N, C) and labels (N,), in one op; and of scores (N, C, d1, ...).
+cross_entropy, cross_entropy_of_places = [
+    op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(
+        _cross_entropy
+    )
+    for name in _NLL_NODES
+]
+for _each in (cross_entropy, cross_entropy_of_places):
+    _each.op.node_class._within = {0: "LogSoftmaxBackward0"}
+
+
+def _rows(x: Any) -> Any:
+    """Return scores of one sample, (C,) or a number, as (1, C)."""
+    return x if x.ndim == 2 else x.reshape(1, -1)
+
+
+def _multi_margin_x(
+    g: Tensor, x: Tensor, target: Tensor, p: int, margin: float, weight: Any, reduction: str
+) -> Tensor:
+    scores, labels = _rows(x), target._array.reshape(-1)
+    weights = None if weight is None else weight._array
+    above, is_own, factor, _ = loss.multi_margin(scores._array, labels, p, margin, weights)
+    slope: Tensor = wrap((above > 0).astype(above.dtype))
+    if p == 2:
+        own = scores.gather(1, wrap(labels[:, None]))
+        slope = slope * 2 * (margin - own + scores)
+    slope = slope - wrap(is_own.astype(above.dtype)) * slope.sum(1, True)
+    each = _share(g, reduction, len(labels)).reshape(-1, 1)
+    return (slope * wrap(factor) * each).reshape(x.shape)
+
+
+@op(x=_multi_margin_x, target=None, weight=None)
+def multi_margin_loss(
+    x: Any, target: Any, p: int, margin: float, weight: Any, reduction: str
+) -> Any:
+    """Return the mean, sum or array of `weight[y] * sum(max(0, margin - x[y] + x[i]) ** p) / C`, over i != y."""
+    losses = loss.multi_margin(_rows(x), target.reshape(-1), p, margin, weight)[-1]
+    return loss.reduced(losses.reshape(target.shape), reduction)
+
+
+def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    _, slope = loss.multilabel_margin(_rows(x._array), _rows(target._array))
+    each = _share(g, reduction, len(slope)).reshape(-1, 1)
+    return (wrap(slope) * each).reshape(x.shape)
+
+
+@op(x=_multilabel_margin_x, target=None)
+def multilabel_margin_loss(x: Any, target: Any, reduction: str) -> Any:
+    """Return the mean, sum or array of `sum(max(0, 1 - x[label] + x[other])) / C` over all such pairs."""
+    losses, _ = loss.multilabel_margin(_rows(x), _rows(target))
+    return loss.reduced(losses if x.ndim == 2 else losses.reshape(()), reduction)
 
 
 # Normalisation, embedding, padding ----------------------------------------------------------------
@@ -824,7 +927,9 @@ def _layer_norm_rule(
             g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
         )
         return tuple([None if each is None else wrap(each) for each in grads])
-    # Under create_graph: differentiable, from the input.
+    # Under create_graph: differentiable, from the input; the gradients are cast on their way.
+    if x._array.dtype.itemsize == 2:
+        g, x = g.float(), x.float()
     dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     leading = tuple(range(x.ndim - len(normalized_shape)))
     mean = x.mean(dims, keepdim=True)

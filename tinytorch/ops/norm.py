@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op
 from tinytorch.autograd.view import count_write
 from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.shape import formatted
 from tinytorch.ops import nn
 from tinytorch.ops.shape import check_tensor
 
@@ -128,7 +130,7 @@ def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     mean, variance = norm.batch_statistics(values)
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     out = norm.scaled(values, *_factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
-    return out, mean[0], variance[0], mean, scale
+    return formatted(out, x), mean[0], variance[0], mean, scale
 
 
 def _given_rule(
@@ -148,13 +150,19 @@ def _given_rule(
     return grad, grad_weight, grad_bias, None, None
 
 
-@op(joint=_given_rule, inputs=("x", "weight", "bias", "mean", "variance"), name="NativeBatchNorm")
+@op(
+    joint=_given_rule,
+    inputs=("x", "weight", "bias", "mean", "variance"),
+    mean=None,
+    variance=None,
+    name="NativeBatchNorm",
+)
 def _by_given(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Any:
     """Return x normalised by given statistics, which have no gradients."""
     values = norm.places(widened(x))
     scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
     factors = _factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
-    return norm.scaled(values, *factors, x.dtype).reshape(x.shape)
+    return formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x)
 
 
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
@@ -172,6 +180,12 @@ def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> Non
     if input._array.dtype.itemsize == 8:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
     raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+
+
+def _kind_of_statistics(input: Tensor, *parameters: Tensor | None) -> dtypes.dtype:
+    """Return the dtype in which PyTorch hands out statistics: the parameters', without them the input's."""
+    kinds = [each.dtype for each in parameters if each is not None]
+    return kinds[0] if kinds else input.dtype
 
 
 def _flat(tensor: Any) -> Any:
@@ -196,6 +210,8 @@ def _batch_norm(
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     nn._check_floating("batch_norm", input._array)
     if input._array.ndim < 2:
+        if not input._array.size and input._array.ndim:
+            return input.clone(), None, None  # as in PyTorch: the channels are looked for later
         raise RuntimeError(
             f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input"
         )
@@ -283,10 +299,11 @@ def native_batch_norm(
     out, mean, variance = _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
+    kind = _kind_of_statistics(input, weight, bias, running_mean, running_var)
     if mean is None or variance is None:
-        none = np.zeros_like(widened(input._array[:0]), shape=0)
+        none = np.zeros_like(input._array, dtype=kind.numpy, shape=0)
         return out, wrap(none), wrap(none.copy())
-    return out, mean, (variance + eps).rsqrt()
+    return out, mean.to(kind), (variance + eps).rsqrt().to(kind)
 
 
 # By those of an instance or a group of channels ---------------------------------------------------
@@ -373,7 +390,8 @@ def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     size = values.shape[1] // groups
     factors = _factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
-    return norm.scaled(values, *factors, x.dtype).reshape(x.shape), mean, scale
+    out = norm.scaled(values, *factors, x.dtype).reshape(x.shape)
+    return formatted(out, x), mean, scale
 
 
 def group_norm(
@@ -451,7 +469,9 @@ def native_group_norm(
     out = group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
     values = _wide(input).reshape(N, group, -1 if N else 0)
     mean = values.mean(2)
-    return out, mean, (values - mean.unsqueeze(2)).square().mean(2).add(eps).rsqrt()
+    scale = (values - mean.unsqueeze(2)).square().mean(2).add(eps).rsqrt()
+    kind = _kind_of_statistics(input, weight, bias)
+    return out, mean.to(kind), scale.to(kind)
 
 
 def check_normalized_shape(
@@ -485,7 +505,12 @@ def check_normalized_shape(
             f"but got input of size{list(input.shape)}"
         )
     for each in (weight, bias):
-        if each is not None and each.dtype != input.dtype:
+        if (
+            each is not None
+            and name != "rms_norm"
+            and each.dtype != input.dtype
+            and (input.dtype.itemsize != 2 or each.dtype is not dtypes.float32)
+        ):
             raise RuntimeError(
                 "mixed dtype (CPU): expect parameter to have scalar type of "
                 f"{input.dtype.tensor_name}"
@@ -509,4 +534,5 @@ def native_layer_norm(
     mean = values.mean(dims, keepdim=True)
     scale = (values - mean).square().mean(dims, keepdim=True).add(eps).rsqrt()
     out: Tensor = nn.layer_norm(input, shape, weight, bias, eps)
-    return out, mean, scale
+    kind = _kind_of_statistics(input, weight, bias)
+    return out, mean.to(kind), scale.to(kind)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor
+from tinytorch.autograd.autocast import outside
 from tinytorch.autograd.inplace import check_overlap
 from tinytorch.autograd.mode import local, no_grad
 from tinytorch.autograd.view import check_write, count_write
@@ -111,6 +112,7 @@ class Rule(NamedTuple):
         typed: without `dtype=`, the dtype of `out` is what the function computes in.
         check_several: the check where there are several results.
         of_several: the check where there are several tensors among the arguments.
+        strict: elements of `out` must not share memory even where it has another shape, and is resized.
     """
 
     check: Check = _castable
@@ -118,6 +120,7 @@ class Rule(NamedTuple):
     typed: bool = False
     check_several: Check | None = None
     of_several: Check | None = None
+    strict: bool = False
 
 
 _EXACT = _same("Expected out tensor to have dtype {have_c}, but got {want_c} instead")
@@ -201,7 +204,7 @@ RULES: list[tuple[Rule, str]] = [
     (Rule(_same("expected scalar_type {have} but found {want}"), NOTHING), "cummax cummin logcumsumexp"),
     (Rule(_same("torch.frexp() expects mantissa to have dtype {have_c} but got {want_c}")), "frexp"),
     (Rule(_same("heaviside is not yet implemented for tensors with different dtypes.")), "heaviside"),
-    (Rule(_same("output values must be of same type as input"), NOTHING), "kthvalue"),
+    (Rule(_same("output values must be of same type as input"), ALL), "kthvalue"),
     (Rule(_same("expected scalar type '{have}' but got '{want}'"), NOTHING), "mode"),
     (Rule(_same("quantile() out tensor must be same dtype as the input tensor"), NOTHING), "nanquantile quantile"),
     (Rule(_EXACT, NOTHING), """
@@ -213,20 +216,19 @@ RULES: list[tuple[Rule, str]] = [
         "{want_c}"
     ), NOTHING), "histc histogram"),
     # Parts.
-    (Rule(_EXACT, ALL), """
-        gather index_add index_copy index_reduce scatter scatter_add scatter_reduce take_along_dim
-    """),
+    (Rule(_EXACT, ALL), "gather index_add index_copy index_reduce take_along_dim"),
+    (Rule(_EXACT, ALL, strict=True), "scatter scatter_add scatter_reduce"),
     (Rule(_same(
         "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
         "whether out_int32 flag is True, but we got output tensor's dtype {want}"
     ), ALL), "bucketize searchsorted"),
-    (Rule(_same(_SCALAR_TYPE), ALL), "index_select masked_select"),
+    (Rule(_same(_SCALAR_TYPE), ALL, strict=True), "index_select masked_select"),
     (Rule(_same(
         "take(): self and out expected to have the same dtype, but got self.dtype = {have} and out.dtype = {want}"
-    ), ALL), "take"),
+    ), ALL, strict=True), "take"),
     (Rule(_of_type(
         "{name}: Expected out tensor to have scalar type Long but got scalar type{want}", dtypes.int64
-    ), ALL), "nonzero nonzero_static"),
+    ), ALL, strict=True), "nonzero nonzero_static"),
     (Rule(_castable_inputs, ALL), """
         cat column_stack concat concatenate dstack hstack row_stack stack vstack
     """),
@@ -334,6 +336,9 @@ def _of_one(function: Any, rule: Rule, name: str) -> Any:
 
 
 def _of_two(function: Any, rule: Rule, name: str) -> Any:
+    if name in _OPERANDS:
+        return _of_operands(function, rule, name, *_OPERANDS[name])
+
     def call(
         x: Any = _NOT_GIVEN,
         y: Any = _NOT_GIVEN,
@@ -349,6 +354,81 @@ def _of_two(function: Any, rule: Rule, name: str) -> Any:
         return function(*args) if out is None else _into(function, rule, name, out, args, {})
 
     return call
+
+
+def _of_operands(
+    function: Any, rule: Rule, name: str, both: bool, signatures: tuple[str, ...]
+) -> Any:
+    """As `_of_two`, of a function that does not take numbers everywhere. Looks at no more where tensors are given."""
+    title = getattr(getattr(function, "op", None), "name", name)
+    title = title if title.startswith("special_") else name
+
+    def call(
+        x: Any = _NOT_GIVEN,
+        y: Any = _NOT_GIVEN,
+        /,
+        *,
+        out: Any = None,
+        input: Any = _NOT_GIVEN,
+        other: Any = _NOT_GIVEN,
+    ) -> Any:
+        if (
+            type(x) is Tensor
+            and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
+            and out is None
+            and input is _NOT_GIVEN
+            and other is _NOT_GIVEN
+        ):
+            return function(x, y)
+        args = _given(name, (x, input, y, other), ("input", "other"))
+        if not (isinstance(args[0], Tensor) and (not both or isinstance(args[1], Tensor))):
+            _check_operands(title, both, signatures, args)
+        return function(*args) if out is None else _into(function, rule, name, out, args, {})
+
+    return call
+
+
+def _check_operands(
+    name: str, both: bool, signatures: tuple[str, ...], args: tuple[Any, ...]
+) -> None:
+    """Raise PyTorch's error for a number where it takes a tensor alone."""
+    if both:
+        k = 0 if not isinstance(args[0], Tensor) else 1
+        raise TypeError(
+            f"{name}(): argument '{('input', 'other')[k]}' (position {k + 1}) must be Tensor, not "
+            f"{type(args[k]).__name__}"
+        )
+    if len(signatures) < 3 or not isinstance(args[1], Tensor):
+        raise pointwise.no_such_call(name, args, signatures)
+
+
+_TENSOR_AND_NUMBER = (
+    "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None",
+)  # fmt: skip
+_NUMBER_FIRST = (_TENSOR_AND_NUMBER[0], "Number self, Tensor other", _TENSOR_AND_NUMBER[1])
+_EITHER = (
+    _TENSOR_AND_NUMBER[0],
+    f"{_NUMBER_FIRST[1]}, *, Tensor out = None",
+    _TENSOR_AND_NUMBER[1],
+)
+
+#: By name, the functions of two that do not take numbers everywhere: whether both must be tensors, else the calls.
+_OPERANDS: dict[str, tuple[bool, tuple[str, ...]]] = {
+    name: (both, signatures)
+    for both, signatures, names in (
+        (True, (), """
+            arctan2 atan2 fmax fmin hypot logaddexp logical_and logical_or logical_xor maximum minimum
+        """),
+        (False, _TENSOR_AND_NUMBER, """
+            copysign eq fmod ge greater greater_equal gt le less less_equal lt ne not_equal
+        """),
+        (False, _NUMBER_FIRST, """
+            bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor remainder
+        """),
+        (False, _EITHER, "xlog1py xlogy zeta"),
+    )
+    for name in names.split()
+}  # fmt: skip
 
 
 def _of_many(function: Any, rule: Rule, name: str) -> Any:
@@ -390,7 +470,7 @@ def _given(name: str, values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[
 
 
 #: By the names of a function's arguments: the ops of one and of two tensors have no others.
-_MAKERS: dict[tuple[str, ...], Any] = {("x",): _of_one, ("x", "y"): _of_two}
+_MAKERS: dict[tuple[str, ...], Any] = {("input",): _of_one, ("input", "other"): _of_two}
 
 
 def install_all(torch: dict[str, Any]) -> None:
@@ -422,20 +502,31 @@ def install(module: dict[str, Any], path: str = "") -> None:
             function = module.get(name)
             if function is None:
                 continue
-            signature = inspect.signature(function)
-            if "out" in signature.parameters and name not in _REFUSING:
+            if name in _REFUSING:
+                signature: Any = inspect.signature(function)
+            elif "out" in _parameter_names(inspect.unwrap(function)):
                 continue  # it sees to it itself
+            else:
+                signature = _SignatureWithOut(function)
             made = module[name] = with_out(function, rule, name)
             made.__module__ = module["__name__"]  # where pickle finds it
-            if name not in _REFUSING:
-                signature = _with_argument(signature)
             made.__signature__ = signature
+
+
+def _parameter_names(function: Any) -> tuple[str, ...]:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
 
 
 def _into(
     function: Any, rule: Rule, name: str, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Write what `function` returns into `out`."""
+    if local.state.autocast is not None:  # PyTorch has no autocasting into `out`
+        return outside(_into, function, rule, name, out, args, kwargs)
     outs = (out,) if isinstance(out, Tensor) else out
     if not isinstance(outs, (tuple, list)) or not outs or not isinstance(outs[0], Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -494,7 +585,7 @@ def _into(
         (check if k == 0 or have is results[0].dtype or name == "lstsq" else _EXACT)(
             name, have, each.dtype
         )
-        _check_memory(each, made._array.shape, read, rule.overlap)
+        _check_memory(each, made._array.shape, read, rule)
     for each, made in zip(outs, results, strict=True):
         array = made._array
         if each._array.shape != array.shape:
@@ -522,10 +613,11 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(each)
 
 
-def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], overlap: int) -> None:
+def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], rule: Rule) -> None:
     """Raise PyTorch's error for an `out` that must not be written to."""
-    array = out._array
-    check_write(out, recorded=False, overlap=array.shape != shape)
+    array, overlap = out._array, rule.overlap
+    strict = rule.strict or overlap == PARTS
+    check_write(out, recorded=False, overlap=array.shape != shape and not strict)
     if overlap == NOTHING or (array.shape != shape and overlap == PARTS):
         return
     for each in read:
@@ -586,7 +678,7 @@ def _written_directly(
             or type(each._array) is not type(target)
         ):
             return False
-    _check_memory(out, target.shape, list(args), rule.overlap)
+    _check_memory(out, target.shape, list(args), rule)
     kernel(*[each._array for each in args], out=target)
     count_write(out)
     return True
@@ -644,11 +736,25 @@ def _result_type(cls: type) -> type:
     return _RESULT_TYPES[cls]
 
 
-def _with_argument(signature: inspect.Signature) -> inspect.Signature:
-    """Return a signature with `out` in it."""
-    parameters = list(signature.parameters.values())
-    at = len(parameters)
-    if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
-        at -= 1
-    parameters.insert(at, inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
-    return signature.replace(parameters=parameters)
+class _SignatureWithOut(inspect.Signature):
+    """A function's signature with `out` in it, worked out when it is looked at: the import need not wait for it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    @property
+    def _whole(self) -> Any:
+        signature = inspect.signature(self._function)
+        parameters = list(signature.parameters.values())
+        at = len(parameters)
+        if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
+            at -= 1
+        out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        parameters.insert(at, out)
+        return signature.replace(parameters=parameters)
+
+    # Under these names the base class keeps them.
+    _parameters = property(lambda self: self._whole._parameters)
+    _return_annotation = property(lambda self: self._whole._return_annotation)

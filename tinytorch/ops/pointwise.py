@@ -14,7 +14,8 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import as_array, op, pointwise, refuse_booleans, translated
-from tinytorch.kernels import activation, special
+from tinytorch.dtypes import FLOATS
+from tinytorch.kernels import activation, parallel, special
 from tinytorch.ops.shape import renamed
 
 __all__ = [
@@ -61,6 +62,15 @@ def _refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
     kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
     return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
+    """Return PyTorch's error for arguments that fit none of a function's signatures."""
+    got = ", ".join([type(each).__name__ for each in args])
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        + "".join([f" * ({each})\n" for each in signatures])
+    )
 
 
 def _without(kinds: str, name: str, kernel: Any) -> Any:
@@ -145,7 +155,7 @@ _negative.ufunc = np.negative  # type: ignore[attr-defined]
 plus = pointwise("add", np.add, x=lambda g: g, y=lambda g: g, doc="Return `x + y`.")
 minus = pointwise("sub", np.subtract, x=lambda g: g, y=lambda g: -g, doc="Return `x - y`.")
 mul = multiply = pointwise(
-    "mul", np.multiply,
+    "mul", np.multiply, in_float32=True,
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     doc="""Return `x * y`, elementwise with broadcasting.
@@ -157,13 +167,30 @@ mul = multiply = pointwise(
     """,
 )  # fmt: skip
 true_divide = pointwise(
-    "div", np.true_divide, floating=True,
+    "div", np.true_divide, floating=True, in_float32=True,
     x=lambda g, y: g / y,
     # (By the inputs, as PyTorch, not by the output: which a program may write over.)
     y=lambda g, x, y: -g * (x / y / y),
-    doc="Return `x / y`; integers are divided as floating-point numbers.",
+    doc="""Return `x / y`; integers are divided as floating-point numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.true_divide(torch.tensor([3, 5]), 2)
+        tensor([1.5000, 2.5000])
+    """,
 )  # fmt: skip
-neg = negative = pointwise("neg", _negative, x=lambda g: -g, doc="Return `-x`.")
+neg = negative = pointwise(
+    "neg",
+    _negative,
+    x=lambda g: -g,
+    doc="""Return `-x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.neg(torch.tensor([1.0, -2.0]))
+        tensor([-1.,  2.])
+    """,
+)
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -204,6 +231,14 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 subtract = sub
 
 
+def _no_rsub(input: Any, other: Any) -> TypeError:
+    signatures = (
+        "Tensor input, Tensor other, *, Number alpha = 1",
+        "Tensor input, Number other, Number alpha = 1",
+    )
+    return no_such_call("rsub", (input, other), signatures)
+
+
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return `other - alpha * input`.
 
@@ -212,14 +247,14 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         >>> torch.rsub(torch.tensor([1.0, 2.0]), 10)
         tensor([9., 8.])
     """
-    if type(other) in (builtins.int, builtins.float) and input.dtype.is_floating_point:
+    try:
+        floating = input.dtype.is_floating_point
+    except AttributeError:
+        raise _no_rsub(input, other) from None
+    kind = type(other)
+    if floating and (kind is builtins.float or kind is builtins.int):
         out: Tensor = _number_less(input, other, alpha)
         return out
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"rsub() received an invalid combination of arguments - got ({type(input).__name__}, "
-            f"{type(other).__name__}), but expected input to be a Tensor"
-        )
     refuse_booleans(input, other)
     _check_factor(input, other, alpha)
     if alpha == 1 and not isinstance(other, Tensor):
@@ -340,7 +375,16 @@ def _no_derivative(g: Tensor) -> Any:
 floor_divide = renamed(
     pointwise(
         "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
-        doc="Return `floor(x / y)`, elementwise.",
+        doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
+
+    Raises:
+        RuntimeError: an integer is divided by zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+        tensor([ 3, -4])
+    """,
     ),
     "NotImplemented",
 )  # fmt: skip
@@ -354,11 +398,29 @@ _div_trunc, _div_floor = (
 )
 remainder = pointwise(
     "remainder", _remainder, x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
-    doc="Return the remainder of `x / y` with the sign of `y`, as Python's `%`.",
+    doc="""Return the remainder of `x / y` with the sign of `y`, as Python's `%`.
+
+    Raises:
+        RuntimeError: an integer is divided by zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
+        tensor([1., 1.])
+    """,
 )  # fmt: skip
 fmod = pointwise(
     "fmod", _fmod, x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
-    doc="Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.",
+    doc="""Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.
+
+    Raises:
+        RuntimeError: an integer is divided by zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.fmod(torch.tensor([-3.0, 3.0]), 2)
+        tensor([-1.,  1.])
+    """,
 )  # fmt: skip
 
 
@@ -442,7 +504,11 @@ def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
     return g * (out * (math.nan if x < 0 else math.log(x)))
 
 
-_raised = pointwise("pow", _power, x=_pow_x, y=_pow_y)
+# To a number; to a tensor; a number to a tensor: overloads of PyTorch's, whose nodes have other names.
+_raised, _raised_to, _number_raised = (
+    renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
+)
+_raised.op.node_class._order, _number_raised.op.node_class._order = (0,), (1,)  # a number is no input
 
 
 def pow(input: Any, exponent: Any) -> Tensor:
@@ -458,9 +524,21 @@ def pow(input: Any, exponent: Any) -> Tensor:
     """
     kind = type(exponent)
     if kind is builtins.int:
-        check_exponent(input, exponent)
+        if exponent < 0:
+            check_exponent(input, exponent)
+    elif kind is builtins.float:
+        pass
+    elif isinstance(exponent, Tensor):
+        made: Tensor = (_raised_to if isinstance(input, Tensor) else _number_raised)(
+            input, exponent
+        )
+        return made
     elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
         return logical_or(input, wrap(np.asarray(not exponent)))
+    if type(input) is not Tensor and not isinstance(input, Tensor):
+        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
+        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
+        raise no_such_call("pow", (input, exponent), tuple(signatures))
     out: Tensor = _raised(input, exponent)
     return out
 
@@ -475,7 +553,20 @@ def check_exponent(base: Any, exponent: Any) -> None:
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, computed in float64."""
+    """Return `input` to the power `exponent`, computed in float64.
+
+    Args:
+        input, exponent: tensors or numbers, one of them a tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
+        tensor([1., 4., 9.], dtype=torch.float64)
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
+        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
+        raise no_such_call("float_power", (input, exponent), tuple(signatures))
     base = input.double() if isinstance(input, Tensor) else builtins.float(input)
     return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
 
@@ -485,21 +576,50 @@ square = pointwise(
     lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
     x=lambda g, x: g * (2 * x),
     node_name="Pow",
-    doc="Return `x * x`.",
+    doc="""Return `x * x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.square(torch.tensor([-2.0, 3.0]))
+        tensor([4., 9.])
+    """,
 )
 sqrt = pointwise(
-    "sqrt", np.sqrt, floating=True, x=lambda g, out: g / (2 * out), doc="Return the square root."
+    "sqrt",
+    np.sqrt,
+    floating=True,
+    x=lambda g, out: g / (2 * out),
+    doc="""Return the square root; NaN of negative numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sqrt(torch.tensor([4.0, 2.0]))
+        tensor([2.0000, 1.4142])
+    """,
 )
 rsqrt = pointwise(
     "rsqrt", lambda a: np.reciprocal(np.sqrt(a)), floating=True,
-    x=lambda g, out: -0.5 * g * pow(out, 3), doc="Return `1 / sqrt(x)`.",
+    x=lambda g, out: -0.5 * g * pow(out, 3),
+    doc="""Return `1 / sqrt(x)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
+        tensor([0.5000, 2.0000])
+    """,
 )  # fmt: skip
 reciprocal = pointwise(
     "reciprocal",
     np.reciprocal,
     floating=True,
     x=lambda g, out: -g * out * out,
-    doc="Return `1 / x`.",
+    doc="""Return `1 / x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
+        tensor([ 0.5000, -0.2500])
+    """,
 )
 
 # Exponentials and logarithms ----------------------------------------------------------------------
@@ -515,27 +635,69 @@ exp = pointwise(
     """,
 )  # fmt: skip
 exp2 = pointwise(
-    "exp2", np.exp2, floating=True, x=lambda g, out: g * out * math.log(2), doc="Return `2 ** x`."
+    "exp2",
+    np.exp2,
+    floating=True,
+    x=lambda g, out: g * out * math.log(2),
+    doc="""Return `2 ** x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.exp2(torch.tensor([0.0, 3.0]))
+        tensor([1., 8.])
+    """,
 )
 expm1 = pointwise(
-    "expm1", np.expm1, floating=True, x=lambda g, out: g * (out + 1), doc="Return `exp(x) - 1`."
+    "expm1",
+    np.expm1,
+    floating=True,
+    x=lambda g, out: g * (out + 1),
+    doc="""Return `exp(x) - 1`, accurate also where x is small.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.expm1(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.7183])
+    """,
 )
 log = pointwise(
-    "log", np.log, floating=True, x=lambda g, x: g / x, doc="Return the natural logarithm."
+    "log",
+    np.log,
+    floating=True,
+    x=lambda g, x: g / x,
+    doc="""Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
+        tensor([0.0000, 2.3026,   -inf])
+    """,
 )
 log2 = pointwise(
     "log2",
     np.log2,
     floating=True,
     x=lambda g, x: g / (x * math.log(2)),
-    doc="Return the logarithm to base 2.",
+    doc="""Return the logarithm to base 2.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.log2(torch.tensor([1.0, 8.0]))
+        tensor([0., 3.])
+    """,
 )
 log10 = pointwise(
     "log10",
     np.log10,
     floating=True,
     x=lambda g, x: g / (x * math.log(10)),
-    doc="Return the logarithm to base 10.",
+    doc="""Return the logarithm to base 10.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.log10(torch.tensor([1.0, 100.0]))
+        tensor([0., 2.])
+    """,
 )
 log1p = pointwise(
     "log1p",
@@ -543,12 +705,24 @@ log1p = pointwise(
     floating=True,
     x=lambda g, x: g / (x + 1),
     node_name="Log1P",
-    doc="Return `log(1 + x)`.",
+    doc="""Return `log(1 + x)`, accurate also where x is small.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.log1p(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.6931])
+    """,
 )
 logaddexp = pointwise(
     "logaddexp", _of_floats("logaddexp_cpu", np.logaddexp),
     x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)),
-    doc="Return `log(exp(x) + exp(y))`, computed without overflow.",
+    doc="""Return `log(exp(x) + exp(y))`, computed without overflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
+        tensor([6.9315e-01, 1.0007e+03])
+    """,
 )  # fmt: skip
 
 
@@ -561,15 +735,33 @@ def _xlogy(a: Any, b: Any) -> Any:
 xlogy = pointwise(
     "xlogy", _xlogy, floating=True,
     x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
-    doc="Return `x * log(y)`, which is 0 where x is 0.",
+    doc="""Return `x * log(y)`, which is 0 where x is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
+        tensor([0.0000, 2.1972])
+    """,
 )  # fmt: skip
 erf = pointwise(
     "erf", special.erf, floating=True, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.",
+    doc="""Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
+        tensor([0.0000, 0.5205, 1.0000])
+    """,
 )  # fmt: skip
 erfc = pointwise(
     "erfc", special.erfc, floating=True, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="Return `1 - erf(x)`, accurate where that is small.",
+    doc="""Return `1 - erf(x)`, accurate where that is small.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
+        tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
+    """,
 )  # fmt: skip
 
 # Trigonometry -------------------------------------------------------------------------------------
@@ -579,59 +771,143 @@ sin = pointwise(
     np.sin,
     floating=True,
     x=lambda g, x: g * cos(x),
-    doc="Return the sine of an angle in radians.",
+    doc="""Return the sine of an angle in radians.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
+        tensor([0., 1.])
+    """,
 )
-cos = pointwise("cos", np.cos, floating=True, x=lambda g, x: g * -sin(x), doc="Return the cosine.")
+cos = pointwise(
+    "cos",
+    np.cos,
+    floating=True,
+    x=lambda g, x: g * -sin(x),
+    doc="""Return the cosine of an angle in radians.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cos(torch.tensor([0.0, torch.pi]))
+        tensor([ 1., -1.])
+    """,
+)
 tan = pointwise(
-    "tan", np.tan, floating=True, x=lambda g, out: g * (1 + out * out), doc="Return the tangent."
+    "tan",
+    np.tan,
+    floating=True,
+    x=lambda g, out: g * (1 + out * out),
+    doc="""Return the tangent of an angle in radians.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tan(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.5574])
+    """,
 )
 asin = arcsin = pointwise(
     "asin",
     np.arcsin,
     floating=True,
     x=lambda g, x: g * rsqrt(1 - x * x),
-    doc="Return the inverse sine.",
+    doc="""Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
+        tensor([0.5236, 1.5708,    nan])
+    """,
 )
 acos = arccos = pointwise(
     "acos",
     np.arccos,
     floating=True,
     x=lambda g, x: -g * rsqrt(1 - x * x),
-    doc="Return the inverse cosine.",
+    doc="""Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
+        tensor([1.0472, 3.1416,    nan])
+    """,
 )
 atan = arctan = pointwise(
     "atan",
     np.arctan,
     floating=True,
     x=lambda g, x: g / (x * x + 1),
-    doc="Return the inverse tangent.",
+    doc="""Return the inverse tangent, in radians between -pi/2 and pi/2.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atan(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7854])
+    """,
 )
 sinh = pointwise(
-    "sinh", np.sinh, floating=True, x=lambda g, x: g * cosh(x), doc="Return the hyperbolic sine."
+    "sinh",
+    np.sinh,
+    floating=True,
+    x=lambda g, x: g * cosh(x),
+    doc="""Return the hyperbolic sine.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sinh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.1752])
+    """,
 )
 cosh = pointwise(
-    "cosh", np.cosh, floating=True, x=lambda g, x: g * sinh(x), doc="Return the hyperbolic cosine."
+    "cosh",
+    np.cosh,
+    floating=True,
+    x=lambda g, x: g * sinh(x),
+    doc="""Return the hyperbolic cosine.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cosh(torch.tensor([0.0, 1.0]))
+        tensor([1.0000, 1.5431])
+    """,
 )
 asinh = arcsinh = pointwise(
     "asinh",
     np.arcsinh,
     floating=True,
     x=lambda g, x: g * rsqrt(x * x + 1),
-    doc="Return the inverse of sinh.",
+    doc="""Return the inverse of sinh.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.asinh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8814])
+    """,
 )
 acosh = arccosh = pointwise(
     "acosh",
     np.arccosh,
     floating=True,
     x=lambda g, x: g * rsqrt(x * x - 1),
-    doc="Return the inverse of cosh.",
+    doc="""Return the inverse of cosh; NaN below 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.acosh(torch.tensor([1.0, 2.0]))
+        tensor([0.0000, 1.3170])
+    """,
 )
 atanh = arctanh = pointwise(
     "atanh",
     np.arctanh,
     floating=True,
     x=lambda g, x: g / (1 - x * x),
-    doc="Return the inverse of tanh.",
+    doc="""Return the inverse of tanh; NaN outside -1 to 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atanh(torch.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.5493])
+    """,
 )
 
 
@@ -644,11 +920,23 @@ def _over_square(x: Tensor, y: Tensor) -> Tensor:
 atan2 = arctan2 = pointwise(
     "atan2", np.arctan2, floating=True,
     x=lambda g, x, y: g * y * _over_square(x, y), y=lambda g, x, y: g * -x * _over_square(x, y),
-    doc="Return the angle of the point (y, x): the inverse tangent of `x / y` in its quadrant.",
+    doc="""Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
+        tensor([0.7854, 2.3562])
+    """,
 )  # fmt: skip
 hypot = pointwise(
     "hypot", _of_floats("hypot_cpu", np.hypot), x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
-    doc="Return `sqrt(x * x + y * y)`.",
+    doc="""Return `sqrt(x * x + y * y)`, computed without overflow.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
+        tensor([ 5., 13.])
+    """,
 )  # fmt: skip
 deg2rad = pointwise(
     "deg2rad",
@@ -656,7 +944,13 @@ deg2rad = pointwise(
     node_name="Deg2Rad",
     floating=True,
     x=lambda g: g * (math.pi / 180),
-    doc="Return degrees in radians.",
+    doc="""Return degrees in radians.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
+        tensor([1.5708, 3.1416])
+    """,
 )
 rad2deg = pointwise(
     "rad2deg",
@@ -664,7 +958,13 @@ rad2deg = pointwise(
     node_name="Rad2Deg",
     floating=True,
     x=lambda g: g * (180 / math.pi),
-    doc="Return radians in degrees.",
+    doc="""Return radians in degrees.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
+        tensor([  0., 180.])
+    """,
 )
 
 
@@ -682,23 +982,27 @@ def _sinc(a: Any) -> Any:
 
 
 sinc = pointwise(
-    "sinc", _sinc, floating=True, x=_sinc_x, doc="Return `sin(pi x) / (pi x)`, 1 at 0."
+    "sinc",
+    _sinc,
+    floating=True,
+    x=_sinc_x,
+    doc="""Return `sin(pi x) / (pi x)`, 1 at 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sinc(torch.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366])
+    """,
 )
 
 # Activations that are ops of Tensor too -----------------------------------------------------------
 
 
-def _sigmoid(a: Any) -> Any:
-    out = np.negative(a)
-    out = np.exp(out, out=out) if out.ndim else np.exp(out)
-    out += 1
-    return np.reciprocal(out)
-
-
-def _relu(a: Any) -> Any:
+@parallel.writes
+def _relu(a: Any, out: Any = None) -> Any:
     if a.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    return activation.relu(a)
+    return activation.relu(a, out)
 
 
 # The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
@@ -727,65 +1031,133 @@ tanh = pointwise(
     np.tanh,
     floating=True,
     x=lambda g, out: _tanh_grad(g, out),
-    doc="Return the hyperbolic tangent.",
+    doc="""Return the hyperbolic tangent.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tanh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """,
 )
 sigmoid = pointwise(
     "sigmoid",
-    _sigmoid,
+    activation.sigmoid,
     floating=True,
     x=lambda g, out: _sigmoid_grad(g, out),
-    doc="Return `1 / (1 + exp(-x))`.",
+    doc="""Return `1 / (1 + exp(-x))`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """,
 )
 relu = pointwise(
     "relu",
     _relu,
     x=lambda g, out: _relu_grad(g, out),
-    doc="Return `max(x, 0)`, elementwise.",
+    doc="""Return `max(x, 0)`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.relu(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """,
 )
 
 # Absolute value, sign, rounding -------------------------------------------------------------------
 
 
 def _sign(a: Any) -> Any:
-    if a.dtype.kind not in "fV":
+    if a.dtype.kind not in FLOATS:
         return a.copy() if a.dtype.kind == "b" else np.sign(a)
     # Comparing is faster than `np.sign`, and gives 0 for NaN, as PyTorch does.
     return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
 
 
 sign = pointwise(
-    "sign", _sign, x=lambda g: zero_gradient(g), doc="Return -1, 0 or 1: the sign of x."
+    "sign",
+    _sign,
+    x=lambda g: zero_gradient(g),
+    doc="""Return -1, 0 or 1: the sign of x.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """,
 )
-sgn = pointwise("sgn", _sign, x=lambda g: zero_gradient(g), doc="Return the sign of x, as `sign`.")
+sgn = pointwise(
+    "sgn",
+    _sign,
+    x=lambda g: zero_gradient(g),
+    doc="""Return the sign of x, as `sign`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """,
+)
 abs = absolute = pointwise(
     "abs",
     _without("b", "abs_cpu", np.abs),
     x=lambda g, x: g * sgn(x),
-    doc="Return the absolute value.",
+    doc="""Return the absolute value; its gradient at 0 is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.abs(torch.tensor([-1.5, 2.0]))
+        tensor([1.5000, 2.0000])
+    """,
 )
 floor = pointwise(
     "floor",
     _without("b", "floor_vml_cpu", np.floor),
     x=lambda g: zero_gradient(g),
-    doc="Return the largest integer that is not above x.",
+    doc="""Return the largest integer that is not above x.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.floor(torch.tensor([-0.5, 1.7]))
+        tensor([-1.,  1.])
+    """,
 )
 ceil = pointwise(
     "ceil",
     _without("b", "ceil_vml_cpu", np.ceil),
     x=lambda g: zero_gradient(g),
-    doc="Return the smallest integer that is not below x.",
+    doc="""Return the smallest integer that is not below x.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ceil(torch.tensor([-1.5, 1.2]))
+        tensor([-1.,  2.])
+    """,
 )
 trunc = fix = pointwise(
     "trunc",
     _without("b", "trunc_vml_cpu", np.trunc),
     x=lambda g: zero_gradient(g),
-    doc="Return x without its fraction.",
+    doc="""Return x without its fraction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trunc(torch.tensor([-1.7, 1.7]))
+        tensor([-1.,  1.])
+    """,
 )
 frac = pointwise(
     "frac",
     _without("biu", "frac_cpu", lambda a: a - np.trunc(a)),
     x=lambda g: g,
-    doc="Return the fraction of x, with its sign.",
+    doc="""Return the fraction of x, with its sign.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.frac(torch.tensor([-1.25, 2.5]))
+        tensor([-0.2500,  0.5000])
+    """,
 )
 
 
@@ -807,12 +1179,27 @@ def positive(input: Tensor) -> Tensor:
 
 
 signbit = pointwise(
-    "signbit", np.signbit, x=None, doc="Return whether the sign bit is set (true for -0.0)."
+    "signbit",
+    np.signbit,
+    x=None,
+    doc="""Return whether the sign bit is set (true for -0.0).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.signbit(torch.tensor([1.0, -0.0]))
+        tensor([False,  True])
+    """,
 )
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
     x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
-    doc="Return the magnitude of `x` with the sign of `y`.",
+    doc="""Return the magnitude of `x` with the sign of `y`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
+        tensor([-1.,  2.])
+    """,
 )  # fmt: skip
 
 
@@ -843,22 +1230,46 @@ def _of_larger(g: Any, x: Any, y: Any) -> Any:
 
 
 maximum = pointwise(
-    "maximum", np.maximum, x=lambda g, x, y: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x),
-    doc="Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.",
+    "maximum", np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x),
+    doc="""Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+        tensor([3, 5])
+    """,
 )  # fmt: skip
 minimum = pointwise(
-    "minimum", np.minimum, x=lambda g, x, y: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
-    doc="Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.",
+    "minimum", np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
+    doc="""Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+        tensor([1, 2])
+    """,
 )  # fmt: skip
 fmax = pointwise(
     "fmax", np.fmax,
     x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
-    doc="Return the larger of `x` and `y`, or the one that is not NaN.",
+    doc="""Return the larger of `x` and `y`, or the one that is not NaN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.fmax(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
+        tensor([3., 2.])
+    """,
 )  # fmt: skip
 fmin = pointwise(
     "fmin", np.fmin,
     x=lambda g, x, y: kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))),
-    doc="Return the smaller of `x` and `y`, or the one that is not NaN.",
+    doc="""Return the smaller of `x` and `y`, or the one that is not NaN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.fmin(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
+        tensor([1., 2.])
+    """,
 )  # fmt: skip
 
 
@@ -894,6 +1305,17 @@ def _clamp_min(x: Any, min: Any) -> Any:
 @op(x=lambda g, x, max: kept(g, x <= max))
 def _clamp_max(x: Any, max: Any) -> Any:
     return np.minimum(x, _bound(max, x))
+
+
+_clamp_min_to, _clamp_max_to = (
+    renamed(pointwise(name, kernel, x=to_x, y=to_bound), f"{node}Backward1")
+    for name, node, kernel, to_x, to_bound in (
+        ("clamp_min", "ClampMin", np.maximum,
+         lambda g, x, y: g.masked_fill(x < y, 0), lambda g, x, y: g.masked_fill(x >= y, 0)),
+        ("clamp_max", "ClampMax", np.minimum,
+         lambda g, x, y: g.masked_fill(x > y, 0), lambda g, x, y: g.masked_fill(x <= y, 0)),
+    )
+)  # fmt: skip
 
 
 @op(
@@ -932,11 +1354,24 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if input.dtype.is_floating_point and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
+    try:
+        floating = input.dtype.is_floating_point
+    except AttributeError:
+        raise _no_bounds("clamp", (input, min, max), "{0} min = None, {0} max = None") from None
+    if floating and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
         out: Tensor = _clamp(input, min, max)
         return out
     refuse_bools(input, min, max)
     return _clamp_to_tensors(*_alike_or_none(input, min, max))
+
+
+def _no_bounds(name: str, args: tuple[Any, ...], bounds: str) -> TypeError:
+    """Return PyTorch's error where what is to be bounded is no tensor."""
+    signatures = [
+        f"Tensor input, {bounds.format(each)}, *, Tensor out = None"
+        for each in ("Tensor", "Number")
+    ]
+    return no_such_call(name, args, tuple(signatures))
 
 
 def refuse_bools(input: Tensor, min: Any, max: Any) -> None:
@@ -962,29 +1397,69 @@ clip = clamp
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Return `input` bounded below by `min`."""
-    return _clamp_min(input, min) if _takes_number(input, min) else clamp(input, min)
+    """Return `input` bounded below by `min`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.clamp_min(torch.tensor([-2.0, 0.5, 2.0]), 0)
+        tensor([0.0000, 0.5000, 2.0000])
+    """
+    if takes_number("clamp_min", input, min):
+        out: Tensor = _clamp_min(input, min)
+        return out
+    refuse_bools(input, min, None)
+    return _clamp_min_to(*_alike_or_none(input, min))
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Return `input` bounded above by `max`."""
-    return _clamp_max(input, max) if _takes_number(input, max) else clamp(input, None, max)
+    """Return `input` bounded above by `max`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.clamp_max(torch.tensor([-2.0, 0.5, 2.0]), 1)
+        tensor([-2.0000,  0.5000,  1.0000])
+    """
+    if takes_number("clamp_max", input, max):
+        out: Tensor = _clamp_max(input, max)
+        return out
+    refuse_bools(input, None, max)
+    return _clamp_max_to(*_alike_or_none(input, max))
 
 
-def _takes_number(input: Tensor, bound: Any) -> builtins.bool:
-    return input.dtype.is_floating_point and type(bound) in _NO_TENSOR and bound is not None
+def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
+    """Return whether one bound is a number and the tensor of floating point, having checked that there are both."""
+    try:
+        floating = input.dtype.is_floating_point
+    except AttributeError:
+        raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:]) from None
+    if bound is None:
+        raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:])
+    return floating and type(bound) in _REAL
 
 
 @op(x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return `x` with NaN and infinities replaced: by 0 and the dtype's largest numbers unless given."""
-    if x.dtype.kind == "V":  # a type that NumPy knows no limits of
-        greatest = builtins.float(dtypes.finfo(dtypes.bfloat16).max)
-        posinf = greatest if posinf is None else posinf
-        neginf = -greatest if neginf is None else neginf
-        out = np.nan_to_num(x.astype(np.float32), nan=nan or 0.0, posinf=posinf, neginf=neginf)
-        return out.astype(x.dtype)
-    return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+    """Return `x` with NaN and infinities replaced by numbers; integers as they are.
+
+    Args:
+        x: the tensor (`input`).
+        nan: what stands for NaN; 0 by default.
+        posinf, neginf: what stands for the infinities; the dtype's largest and smallest numbers by default.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
+        tensor([1., 0., 9.])
+    """
+    out = x.copy("K")
+    if x.dtype.kind not in FLOATS:
+        return out
+    greatest = builtins.float(dtypes.finfo(dtypes.from_numpy_dtype(x.dtype)).max)
+    new = (0.0 if nan is None else nan, greatest if posinf is None else posinf)
+    for value, where in zip(new, (np.isnan(x), x == math.inf), strict=True):
+        np.copyto(out, value, casting="unsafe", where=where)
+    np.copyto(out, -greatest if neginf is None else neginf, casting="unsafe", where=x == -math.inf)
+    return out
 
 
 # Of three -----------------------------------------------------------------------------------------
@@ -998,6 +1473,21 @@ def _lerp(x: Any, end: Any, weight: builtins.float) -> Any:
         wide = _lerp.op.kernel(x.astype(np.float32), end.astype(np.float32), weight)
         return wide.astype(x.dtype)
     return x + weight * (end - x) if builtins.abs(weight) < 0.5 else end - (end - x) * (1 - weight)
+
+
+@op(
+    name="Lerp", broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+    weight=lambda g, x, end: g * (end - x),
+)  # fmt: skip
+def _lerp_to(x: Any, end: Any, weight: Any) -> Any:
+    if x.dtype.itemsize < 4:
+        wide = _lerp_to.op.kernel(*[each.astype(np.float32) for each in (x, end, weight)])
+        return wide.astype(x.dtype)
+    way = end - x
+    return np.where(np.abs(weight) < 0.5, x + weight * way, end - way * (1 - weight))
+
+
+renamed(_lerp_to, "LerpBackward1")
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
@@ -1015,16 +1505,24 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     if not isinstance(weight, Tensor):
         out: Tensor = _lerp(input, end, weight)
         return out
+    out = _lerp_to(input, end, lerp_weight(input, weight))
+    return out
+
+
+def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
+    """Return the weights of `lerp`, a tensor of the dtype of `input`; a single one is converted."""
     if not weight.ndim:
         weight = weight.to(input.dtype)
     _check_same_dtype("weight", weight, input)
     if not input.dtype.is_floating_point:
         raise _refused("lerp_kernel_tensor", input._array)
-    way = end - input
-    return (input + weight * way).where(abs(weight) < 0.5, end - way * (1 - weight))
+    return weight
 
 
 def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
+    if not isinstance(given, Tensor):
+        signatures = [f"Tensor input, Tensor end, {each} weight" for each in ("Tensor", "Number")]
+        raise no_such_call("lerp", (input, given), tuple(signatures))
     if given.dtype is not input.dtype:
         want, have = (each.dtype.tensor_name.lower() for each in (input, given))
         raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {have}")
@@ -1097,87 +1595,283 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
 
 # Comparison and logic -----------------------------------------------------------------------------
 
-eq = pointwise("eq", np.equal, x=None, y=None, doc="Return whether `x == y`, elementwise.")
-ne = not_equal = pointwise(
-    "ne", np.not_equal, x=None, y=None, doc="Return whether `x != y`, elementwise."
+eq = pointwise(
+    "eq",
+    np.equal,
+    x=None,
+    y=None,
+    doc="""Return whether `x == y`, elementwise with broadcasting.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.eq(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True, False])
+    """,
 )
-lt = less = pointwise("lt", np.less, x=None, y=None, doc="Return whether `x < y`, elementwise.")
+ne = not_equal = pointwise(
+    "ne",
+    np.not_equal,
+    x=None,
+    y=None,
+    doc="""Return whether `x != y`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ne(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False,  True])
+    """,
+)
+lt = less = pointwise(
+    "lt",
+    np.less,
+    x=None,
+    y=None,
+    doc="""Return whether `x < y`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lt(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+    """,
+)
 le = less_equal = pointwise(
-    "le", np.less_equal, x=None, y=None, doc="Return whether `x <= y`, elementwise."
+    "le",
+    np.less_equal,
+    x=None,
+    y=None,
+    doc="""Return whether `x <= y`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.le(torch.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+    """,
 )
 gt = greater = pointwise(
-    "gt", np.greater, x=None, y=None, doc="Return whether `x > y`, elementwise."
+    "gt",
+    np.greater,
+    x=None,
+    y=None,
+    doc="""Return whether `x > y`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+    """,
 )
 ge = greater_equal = pointwise(
-    "ge", np.greater_equal, x=None, y=None, doc="Return whether `x >= y`, elementwise."
+    "ge",
+    np.greater_equal,
+    x=None,
+    y=None,
+    doc="""Return whether `x >= y`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+    """,
 )
 logical_and = pointwise(
-    "logical_and", np.logical_and, x=None, y=None, doc="Return whether both are not zero."
+    "logical_and",
+    np.logical_and,
+    x=None,
+    y=None,
+    doc="""Return whether both are not zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
+        tensor([False, False,  True])
+    """,
 )
 logical_or = pointwise(
-    "logical_or", np.logical_or, x=None, y=None, doc="Return whether either is not zero."
+    "logical_or",
+    np.logical_or,
+    x=None,
+    y=None,
+    doc="""Return whether either is not zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
+        tensor([False,  True,  True])
+    """,
 )
 logical_xor = pointwise(
-    "logical_xor", np.logical_xor, x=None, y=None, doc="Return whether exactly one is not zero."
+    "logical_xor",
+    np.logical_xor,
+    x=None,
+    y=None,
+    doc="""Return whether exactly one is not zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
+        tensor([ True,  True, False])
+    """,
 )
-logical_not = pointwise("logical_not", np.logical_not, x=None, doc="Return whether `x` is zero.")
+logical_not = pointwise(
+    "logical_not",
+    np.logical_not,
+    x=None,
+    doc="""Return whether `x` is zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logical_not(torch.tensor([0, 1, -2]))
+        tensor([ True, False, False])
+    """,
+)
 bitwise_and = pointwise(
     "bitwise_and",
     _of_bits("bitwise_and_cpu", np.bitwise_and),
     x=None,
     y=None,
-    doc="Return `x & y` of integers or booleans.",
+    doc="""Return `x & y` of integers or booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
+        tensor([1, 2])
+    """,
 )
 bitwise_or = pointwise(
     "bitwise_or",
     _of_bits("bitwise_or_cpu", np.bitwise_or),
     x=None,
     y=None,
-    doc="Return `x | y` of integers or booleans.",
+    doc="""Return `x | y` of integers or booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
+        tensor([7, 7])
+    """,
 )
 bitwise_xor = pointwise(
     "bitwise_xor",
     _of_bits("bitwise_xor_cpu", np.bitwise_xor),
     x=None,
     y=None,
-    doc="Return `x ^ y` of integers or booleans.",
+    doc="""Return `x ^ y` of integers or booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
+        tensor([6, 5])
+    """,
 )
 bitwise_not = pointwise(
     "bitwise_not",
     _of_bits("bitwise_not_cpu", np.invert),
     x=None,
-    doc="Return `~x` of integers or booleans.",
+    doc="""Return `~x` of integers or booleans.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
+        (tensor([-1, -6]), tensor([False,  True]))
+    """,
 )
 bitwise_left_shift = pointwise(
     "bitwise_left_shift",
     _of_shifts("lshift_cpu", np.left_shift),
     x=None,
     y=None,
-    doc="Return `x << y`.",
+    doc="""Return `x << y` of integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
+        tensor([ 4, 12])
+    """,
 )
 bitwise_right_shift = pointwise(
     "bitwise_right_shift",
     _of_shifts("rshift_cpu", np.right_shift),
     x=None,
     y=None,
-    doc="Return `x >> y`.",
+    doc="""Return `x >> y` of integers; the sign is kept.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
+        tensor([ 2, -2])
+    """,
 )
-isnan = pointwise("isnan", np.isnan, x=None, doc="Return whether each element is NaN.")
-isinf = pointwise("isinf", np.isinf, x=None, doc="Return whether each element is infinite.")
+isnan = pointwise(
+    "isnan",
+    np.isnan,
+    x=None,
+    doc="""Return whether each element is NaN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isnan(torch.tensor([1.0, torch.nan]))
+        tensor([False,  True])
+    """,
+)
+isinf = pointwise(
+    "isinf",
+    np.isinf,
+    x=None,
+    doc="""Return whether each element is infinite.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
+        tensor([False,  True])
+    """,
+)
 isfinite = pointwise(
-    "isfinite", np.isfinite, x=None, doc="Return whether each element is neither NaN nor infinite."
+    "isfinite",
+    np.isfinite,
+    x=None,
+    doc="""Return whether each element is neither NaN nor infinite.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
+        tensor([ True, False, False])
+    """,
 )
 isposinf = pointwise(
-    "isposinf", np.isposinf, x=None, doc="Return whether each element is plus infinity."
+    "isposinf",
+    np.isposinf,
+    x=None,
+    doc="""Return whether each element is plus infinity.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
+        tensor([ True, False])
+    """,
 )
 isneginf = pointwise(
-    "isneginf", np.isneginf, x=None, doc="Return whether each element is minus infinity."
+    "isneginf",
+    np.isneginf,
+    x=None,
+    doc="""Return whether each element is minus infinity.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
+        tensor([False,  True])
+    """,
 )
 isreal = pointwise(
     "isreal",
     lambda a: np.ones_like(a, dtype=np.bool_),
     x=None,
-    doc="Return true: there are no complex numbers.",
+    doc="""Return true: there are no complex numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.isreal(torch.tensor([1.0, 2.0]))
+        tensor([True, True])
+    """,
 )
 
 
@@ -1207,8 +1901,13 @@ def isclose(
 ) -> Tensor:
     """Return whether `|input - other| <= atol + rtol * |other|`, elementwise.
 
+    Args:
+        input, other: tensors of one dtype that broadcast.
+        rtol, atol: the relative and the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
     Raises:
-        RuntimeError: the dtypes differ.
+        RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> import tinytorch as torch
@@ -1223,6 +1922,9 @@ def isclose(
             )
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.tensor_name} did not match {other.dtype.tensor_name}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     a, b = input._array, other._array
     try:
         close: Tensor = wrap(as_array(np.isclose(a, b, rtol, atol, equal_nan)))
@@ -1239,6 +1941,12 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:
     """Return whether `isclose` holds for all elements.
+
+    Args:
+        input, other, rtol, atol, equal_nan: as for `isclose`.
+
+    Raises:
+        RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> import tinytorch as torch

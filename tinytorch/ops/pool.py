@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 
 from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
+from tinytorch._tensor import Tensor
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import op
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import pool
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
+from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
 from tinytorch.ops.reduce import mean
-from tinytorch.ops.resample import resample
+from tinytorch.ops.resample import resampling
 from tinytorch.ops.shape import check_tensor
 
 __all__ = [
@@ -72,49 +74,67 @@ def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[
     return found
 
 
-def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
-    """Return the lengths of the last n dimensions of a tensor of n + 1 or n + 2, the first of which may be empty."""
-    shape = input._array.shape
-    if n == 1 and len(shape) not in (2, 3):
-        if name.startswith("max"):
-            raise RuntimeError(
-                f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-                f"{list(shape)}"
-            )
+def _check_lines(name: str, input: Tensor) -> None:
+    """Raise PyTorch's error unless `input` has the shape (N, C, L) or (C, L)."""
+    ndim = input._array.ndim
+    if ndim not in (2, 3):
         raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
-            f"checking arguments for {name})"
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            f"arguments for {name})"
         )
+
+
+def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
+    """Return the lengths of the last n dimensions of a tensor of n + 1 or n + 2."""
+    shape = input._array.shape
     if len(shape) not in (n + 1, n + 2):
         if name.startswith("adaptive"):
+            colon = ":" if "max" in name else ""
             raise RuntimeError(
-                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(shape)}"
+                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}"
             )
-        if len(shape) < n + 1 and n == 2 and name.startswith("avg"):
+        if len(shape) < n + 1 and name == "avg_pool2d":
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got "
                 f"{-n - 1})"
             )
-        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    inner = shape[1:] if len(shape) == n + 2 else shape
-    if 0 in inner:
-        empty = len(shape) - len(inner) + inner.index(0)
-        if name.startswith("adaptive"):
+        if name != "avg_pool2d":
+            if n == 1:
+                _check_filled(name, input, n)
             raise RuntimeError(
-                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(shape)} with dimension {empty} being empty"
+                f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
             )
-        if n == 3:
-            raise RuntimeError(
-                f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
-                f"{list(shape)} and non-batch dimension {empty} has length zero!"
-            )
-        prefix = f"{name}: " if n == 1 else ""
-        raise RuntimeError(
-            f"{prefix}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
-            f"got:{list(shape)}"
-        )
     return shape[-n:]
+
+
+def _check_filled(name: str, input: Tensor, n: int) -> None:
+    """Raise PyTorch's error unless all dimensions but that of the batch have a length."""
+    shape = input._array.shape
+    batched = len(shape) == n + 2
+    inner = shape[batched:]
+    if 0 not in inner and len(shape) in (n + 1, n + 2):
+        return
+    if n == 3:
+        raise RuntimeError(
+            f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+            f"{list(shape)} and non-batch dimension {batched + inner.index(0)} has length zero!"
+        )
+    prefix = f"{name}: " if n == 1 else ""
+    raise RuntimeError(
+        f"{prefix}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+        f"got:{list(shape)}"
+    )
+
+
+def _check_adaptive(name: str, input: Tensor, n: int) -> None:
+    """Raise PyTorch's error where a dimension is empty, of the batch and (in averages of 2-D) the channels excepted."""
+    shape = input._array.shape
+    first = len(shape) - n if name == "adaptive_avg_pool2d" else 1
+    if 0 in shape[first:]:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(shape)} with dimension {first + shape[first:].index(0)} being empty"
+        )
 
 
 def _refuse(kernel: str, input: Tensor) -> None:
@@ -131,7 +151,7 @@ def _sliding(
     pads = _ints(name, "padding", 4, padding, n)
     dilations = _ints(name, "dilation", 5, dilation, n)
     spatial = _sizes(name, input, n)
-    if name == "max_pool1d":
+    if n == 1:
         what = (("kernel_size", kernel), ("stride", strides), ("dilation", dilations))
         for argument, (value,) in what:
             if value <= 0:
@@ -145,18 +165,9 @@ def _sliding(
                 f"max_pool1d() padding should be at most half of kernel size, but got padding={pads[0]} and "
                 f"kernel_size={kernel[0]}"
             )
-    if min(strides) <= 0:
-        raise RuntimeError("stride should not be zero")
-    if min(kernel) <= 0:
-        raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
-    if min(dilations) <= 0:
-        raise RuntimeError(
-            "dilation should be greater than zero, but got "
-            + " ".join(
-                f"dilation{letter}: {d}" for letter, d in zip("THW"[-n:], dilations, strict=True)
-            )
-        )
-    for width, k, d in zip(pads, kernel, dilations, strict=True):
+    for width, k, d, step in zip(pads, kernel, dilations, strides, strict=True):
+        if not step:
+            raise RuntimeError("stride should not be zero")
         if width < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {width}")
         if width > ((k - 1) * d + 1) // 2:
@@ -164,6 +175,16 @@ def _sliding(
                 f"pad should be at most half of effective kernel size, but got pad={width}, kernel_size={k} and "
                 f"dilation={d}"
             )
+    for argument, prefix, values in (
+        ("kernel size", "k", kernel),
+        ("stride", "d", strides),
+        ("dilation", "dilation", dilations),
+    ):
+        if min(values) <= 0:
+            each = zip("THW"[-n:], values, strict=True)
+            got = " ".join(f"{prefix}{letter}: {value}" for letter, value in each)
+            raise RuntimeError(f"{argument} should be greater than zero, but got {got}")
+    _check_filled(name, input, n)
     counts = tuple(
         [
             pool.output_length(*each, ceil_mode)
@@ -171,7 +192,7 @@ def _sliding(
         ]
     )
     if min(counts) < 1:
-        if name == "max_pool1d":
+        if n == 1:
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
         if name == "avg_pool3d":
             sizes, kernels = (
@@ -189,6 +210,13 @@ def _sliding(
 
 def _planes(x: Any, n: int) -> Any:
     return x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+
+
+def _moving(windows: Any, x: Any) -> Any:
+    """Return the windows without those that are the only row of each plane: lines are pooled as planes."""
+    rows = windows[0]
+    alone = len(windows) == 2 and x.shape[-2] == rows.many == len(rows.parts) == 1
+    return windows[1:] if alone and rows.first is None else windows
 
 
 def _recording(x: Tensor) -> bool:
@@ -229,36 +257,46 @@ def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> An
     return placed(g[0], out1, tuple(x_shape[len(x_shape) - n :]), n, distinct)
 
 
-def _max_pool_kernel(x: Any, windows: Any) -> Any:
-    n = len(windows)
-    out, index = pool.maxima(_planes(x, n), windows, True)
-    shape = (*x.shape[: x.ndim - n], *out.shape[1:])
-    return out.reshape(shape), index.reshape(shape)
-
-
-_MAX_NODES = {
-    (False, 1): "MaxPool2DWithIndices", (False, 2): "MaxPool2DWithIndices", (False, 3): "MaxPool3DWithIndices",
-    (True, 1): "AdaptiveMaxPool2D", (True, 2): "AdaptiveMaxPool2D", (True, 3): "AdaptiveMaxPool3D",
-}  # fmt: skip
-
-
-def _max_pool_op(name: str) -> Any:
+def _max_pool_op(name: str, *, keeps_format: bool = True) -> Any:
     def _max_pool(x: Any, windows: Any) -> Any:
-        return _max_pool_kernel(x, windows)
+        windows = _moving(windows, x)
+        n = len(windows)
+        out, index = pool.maxima(_planes(x, n), windows, True)
+        shape = (*x.shape[: x.ndim - n], *out.shape[1:])
+        out, index = out.reshape(shape), index.reshape(shape)
+        return (formatted(out, x), formatted(index, x)) if keeps_format else (out, index)
 
     _max_pool.__name__ = f"_{name}"
     return op(x=_max_pool_x, outputs=2, nondiff=(1,), name=name)(_max_pool)
 
 
-_max_pools = {name: _max_pool_op(name) for name in sorted(set(_MAX_NODES.values()))}
-_fractional_pools = {n: _max_pool_op(f"FractionalMaxPool{n}D") for n in (2, 3)}
+_max_pools = {n: _max_pool_op(f"MaxPool{n}DWithIndices") for n in (2, 3)}
+_adaptive_max_pools = {n: _max_pool_op(f"AdaptiveMaxPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_fractional_pools = {n: _max_pool_op(f"FractionalMaxPool{n}D", keeps_format=False) for n in (2, 3)}
+
+
+def _unpool_op(n: int) -> Any:
+    def _max_unpool(x: Any, index: Any, spatial: tuple[int, ...]) -> Any:
+        lead = x.shape[:-n]
+        out = np.zeros_like(x, shape=(math.prod(lead), math.prod(spatial)), order="C")
+        np.put_along_axis(out, index.reshape(*out.shape[:1], -1), x.reshape(*out.shape[:1], -1), 1)
+        out = out.reshape(*lead, *spatial)
+        return formatted(out, x) if n == 2 else out
+
+    _max_unpool.__name__ = f"_MaxUnpool{n}D"
+    return op(x=lambda g, index: picked(g, index, n, False), index=None, name=f"MaxUnpool{n}D")(
+        _max_unpool
+    )
+
+
+_unpools = {n: _unpool_op(n) for n in (2, 3)}
 
 
 @op(x=None)
 def _max_values(x: Any, windows: Any) -> Any:
     n = len(windows)
     out, _ = pool.maxima(_planes(x, n), windows, False)
-    return out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+    return formatted(out.reshape(*x.shape[: x.ndim - n], *out.shape[1:]), x)
 
 
 @op(
@@ -267,18 +305,17 @@ def _max_values(x: Any, windows: Any) -> Any:
     name="MaxPool2DWithIndices",
 )
 def _max_corners(x: Any) -> Any:
-    return tuple(
-        [
-            each.reshape(*x.shape[:-2], *each.shape[1:])
-            for each in pool.max_corners(_planes(x, 2), True)
-        ]
-    )
+    out, right, lower = [
+        each.reshape(*x.shape[:-2], *each.shape[1:])
+        for each in pool.max_corners(_planes(x, 2), True)
+    ]
+    return formatted(out, x), right, lower
 
 
 @op(x=None)
 def _max_corner_values(x: Any) -> Any:
     out, _, _ = pool.max_corners(_planes(x, 2), False)
-    return out.reshape(*x.shape[:-2], *out.shape[1:])
+    return formatted(out.reshape(*x.shape[:-2], *out.shape[1:]), x)
 
 
 @op(
@@ -303,6 +340,27 @@ def _corner_pick(x: Any, right: Any, lower: Any) -> Any:
     return out.reshape(right.shape)
 
 
+def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
+    """Return what pools planes one row high as lines (C, L) or (N, C, L) are to be pooled, as PyTorch does it.
+
+    Args:
+        name: the public name.
+        input: the lines.
+        *arguments: kernel size, stride, padding and dilation, as many as there are.
+
+    Returns:
+        The planes, and the arguments for two dimensions.
+    """
+    _check_lines(name, input)
+    pairs: list[Any] = []
+    for position, (argument, row, value) in enumerate(
+        zip(("kernel_size", "stride", "padding", "dilation"), (1, 1, 0, 1), arguments, strict=False)
+    ):
+        omitted = argument == "stride" and (value is None or value in ((), []))
+        pairs.append(None if omitted else (row, *_ints(name, argument, position + 2, value, 1)))
+    return [input.unsqueeze(-2), *pairs]
+
+
 # Maxima -------------------------------------------------------------------------------------------
 
 
@@ -312,6 +370,25 @@ def max_pool(
 ) -> Any:  # fmt: skip
     """Return the maxima of windows of n dimensions, with indices if asked for."""
     check_tensor(input, name)
+    if n == 1 and (return_indices or _recording(input)):
+        try:
+            planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
+            found = max_pool(
+                "max_pool2d",
+                planes,
+                sizes[0],
+                sizes[1],
+                sizes[2],
+                sizes[3],
+                ceil_mode,
+                return_indices,
+                2,
+            )
+        except (RuntimeError, TypeError):
+            if not return_indices:  # whose errors are those of the function that knows no planes
+                _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
+            raise
+        return tuple([each.squeeze(-2) for each in found]) if return_indices else found.squeeze(-2)
     kernel, strides, pads, dilations, counts = _sliding(
         name, input, kernel_size, stride, padding, dilation, ceil_mode, n
     )
@@ -319,7 +396,7 @@ def max_pool(
     if x.dtype.kind in ("b", "c") or (n == 1 and x.dtype.kind in "iu"):
         _refuse("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input)
     spatial = x.shape[x.ndim - n :]
-    recording = return_indices or _recording(input)
+    recording = n > 1 and (return_indices or _recording(input))
     if (
         n == 2
         and not return_indices
@@ -340,7 +417,7 @@ def max_pool(
     )
     if not recording:
         return _max_values(input, windows)
-    out = _max_pools[_MAX_NODES[False, n]](input, windows)
+    out = _max_pools[n](input, windows)
     return out if return_indices else out[0]
 
 
@@ -405,26 +482,32 @@ def max_pool3d(
 
 def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
     """Return the output's lengths; None stands for the input's."""
-    if isinstance(value, Sequence):
+    shape = input._array.shape
+    wanted: Any = value
+    if isinstance(value, Sequence) and n > 1:
+        if len(shape) <= len(value):
+            raise ValueError(f"Input dimension should be at least {len(value) + 1}")
+        own = shape[len(shape) - len(value) :]
+        wanted = [size if each is None else each for each, size in zip(value, own, strict=True)]
         if len(value) not in (1, n) or (len(value) == 1 < n and name != "adaptive_max_pool2d"):
-            if n == 1:
-                raise RuntimeError(
-                    f"{name}() argument 'output_size' should contain one int (got {len(value)})"
-                )
             inner = (
                 f"{name}(): internal error: output_size.size()"
                 if "max" in name
                 else f"{name}: output_size"
             )
             raise RuntimeError(f"{inner} must be {n}")
-        wanted = list(value) * (n if len(value) == 1 else 1)
-    else:
-        wanted = [value] * n
-    own = input._array.shape[max(input._array.ndim - n, 0) :]
-    own = (1,) * (n - len(own)) + own
-    filled = [length if each is None else each for each, length in zip(wanted, own, strict=True)]
-    sizes = _ints(name, "output_size", 2, filled, n)
+    elif isinstance(value, Sequence) and len(value) != 1:
+        raise RuntimeError(
+            f"{name}() argument 'output_size' should contain one int (got {len(value)})"
+        )
+    elif value is None and n > 1:
+        wanted = shape[len(shape) - n :]
+    sizes = _ints(name, "output_size", 2, wanted, n)
     if min(sizes) < 0:
+        if "max" in name:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {min(sizes)}: {[*shape[:-n], *sizes]}"
+            )
         shown = ", ".join(map(str, sizes))
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
@@ -435,14 +518,21 @@ def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...
 def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tuple[Tensor, Tensor]:
     """Return the maxima of `output_size` windows, and where they are."""
     check_tensor(input, name)
+    if n == 1:
+        _check_lines(name, input)
+        sizes = (1, *_output_size(name, output_size, input, 1))
+        _check_adaptive(name, input, 1)
+        found = adaptive_max_pool("adaptive_max_pool2d", input.unsqueeze(-2), sizes, 2)
+        return found[0].squeeze(-2), found[1].squeeze(-2)
     sizes = _output_size(name, output_size, input, n)
     spatial = _sizes(name, input, n)
-    if input._array.dtype.kind not in "fV":
+    _check_adaptive(name, input, n)
+    if input._array.dtype.kind not in FLOATS:
         _refuse("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input)
     windows = tuple(
         [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
     )
-    out, index = _max_pools[_MAX_NODES[True, n]](input, windows)
+    out, index = _adaptive_max_pools[n](input, windows)
     return out, index
 
 
@@ -480,7 +570,7 @@ def fractional_max_pool(
         )
     batch = 1 if len(shape) == n + 1 else shape[0]
     if samples is None:
-        if input._array.dtype.kind not in "fV":
+        if input._array.dtype.kind not in FLOATS:
             _refuse("check_uniform_bounds", input)
         samples = random.rand(batch, shape[-n - 1], n, dtype=input.dtype)
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
@@ -491,6 +581,8 @@ def fractional_max_pool(
             f"but got: {list(shape)}"
         )
     drawn = samples._array
+    if drawn.dtype != input._array.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
     if drawn.ndim != 3:
         raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {drawn.ndim}")
     if drawn.shape[0] < batch:
@@ -545,7 +637,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
             f"with shape: {list(indices._array.shape)}"
         )
-    if input._array.dtype.kind not in "fV":
+    if input._array.dtype.kind not in FLOATS:
         _refuse("max_unpool3d" if n == 3 else "max_unpool2d", input)
     index = indices._array
     size = math.prod(sizes)
@@ -555,24 +647,22 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
         raise RuntimeError(
             f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})"
         )
-    lead = shape[:-n]
-    zeros: Tensor = wrap(np.zeros_like(input._array, shape=(*lead, size)))
-    out: Tensor = zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*lead, *sizes)
+    if n == 1:
+        return _unpools[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)).squeeze(-1)
+    out: Tensor = _unpools[n](input, indices, sizes)
     return out
 
 
 # Averages -----------------------------------------------------------------------------------------
 
 
-def _average_kernel(x: Any, windows: Any, divisor: Any) -> Any:
-    n = len(windows)
-    out = pool.average(_planes(x, n), windows, divisor)
-    return out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
-
-
-def _average_op(name: str) -> Any:
+def _average_op(name: str, *, keeps_format: bool) -> Any:
     def _avg_pool(x: Any, windows: Any, divisor: Any) -> Any:
-        return _average_kernel(x, windows, divisor)
+        windows = _moving(windows, x)
+        n = len(windows)
+        out = pool.average(_planes(x, n), windows, divisor)
+        out = out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+        return formatted(out, x) if keeps_format else out
 
     _avg_pool.__name__ = f"_{name}"
     return op(
@@ -590,7 +680,9 @@ def _spread(g: Any, windows: Any, spatial: tuple[int, ...], divisor: Any) -> Any
     return out.reshape(*g.shape[: g.ndim - n], *spatial)
 
 
-_averages = {n: _average_op(f"AvgPool{n}D") for n in (2, 3)}
+_averages = {n: _average_op(f"AvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_adaptive_averages = {n: _average_op(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
 
 
 @functools.lru_cache(256)
@@ -619,13 +711,27 @@ def avg_pool(
 ) -> Tensor:  # fmt: skip
     """Return the averages of windows of n dimensions."""
     check_tensor(input, name)
+    if n == 1:
+        planes, kernel, strides, pads = _planar(name, input, kernel_size, stride, padding)
+        line: Tensor = avg_pool(
+            "avg_pool2d",
+            planes,
+            kernel,
+            strides,
+            pads,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            2,
+        )
+        return line.squeeze(-2)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
     kernel, strides, pads, dilations, counts = _sliding(
         name, input, kernel_size, stride, padding, 1, ceil_mode, n
     )
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
     kind = input._array.dtype
-    if kind.kind not in "fV" and kind != np.int64:
+    if kind.kind not in FLOATS and kind != np.int64:
         _refuse("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input)
     spatial = input._array.shape[input._array.ndim - n :]
     divisor: Any = divisor_override
@@ -637,7 +743,7 @@ def avg_pool(
             for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)
         ]
     )
-    out: Tensor = _averages[max(n, 2)](input, windows, divisor)
+    out: Tensor = _averages[n](input, windows, divisor)
     return out
 
 
@@ -671,10 +777,14 @@ def avg_pool1d(
 def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Tensor:
     """Return the averages of `output_size` windows."""
     check_tensor(input, name)
+    if n == 1:
+        _check_lines(name, input)
+        sizes = (1, *_output_size(name, output_size, input, 1))
+        line: Tensor = adaptive_avg_pool("adaptive_avg_pool2d", input.unsqueeze(-2), sizes, 2)
+        return line.squeeze(-2)
     sizes = _output_size(name, output_size, input, n)
-    spatial = _sizes(name, input, n)
-    floating = input._array.dtype.kind in "fV"
-    if set(sizes) == {1} and n > 1:
+    floating = input._array.dtype.kind in FLOATS
+    if set(sizes) == {1}:
         if not floating:
             raise RuntimeError(
                 "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
@@ -682,13 +792,16 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
             )
         average: Tensor = mean(input, tuple(range(-n, 0)), True)
         return average
+    spatial = _sizes(name, input, n)
+    _check_adaptive(name, input, n)
     if not floating:
         _refuse("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input)
     if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
         windows = tuple(
             [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
         )
-        out: Tensor = _averages[max(n, 2)](input, windows, math.prod(spatial) // math.prod(sizes))
+        divisor = math.prod(spatial) // math.prod(sizes)
+        out: Tensor = _adaptive_averages[n](input, windows, divisor)
         return out
     maps: tuple[Map | None, ...] = tuple(
         [
@@ -696,7 +809,8 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
             for length, count in zip(spatial, sizes, strict=True)
         ]
     )
-    return resample(input, maps)
+    uneven: Tensor = _uneven_averages[n](input, maps)
+    return uneven
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:

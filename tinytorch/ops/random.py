@@ -30,6 +30,7 @@ from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, limits_of, number, shape_of
 from tinytorch.ops.pointwise import zero_gradient
+from tinytorch.ops.shape import renamed
 
 __all__ = [
     "Generator", "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad",
@@ -61,6 +62,12 @@ class Generator:
 
         Raises:
             ValueError: the seed is out of range.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> generator = torch.Generator().manual_seed(3)
+            >>> generator.initial_seed()
+            3
         """
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
@@ -76,11 +83,24 @@ class Generator:
         return seed
 
     def initial_seed(self) -> int:
-        """Return the seed that this generator was started from."""
+        """Return the seed that this generator was started from.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.Generator().manual_seed(5).initial_seed()
+            5
+        """
         return self._source.seed
 
     def get_state(self) -> Tensor:
-        """Return the state, a uint8 tensor with PyTorch's bytes."""
+        """Return the state, a uint8 tensor with PyTorch's bytes.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> generator = torch.Generator().manual_seed(0)
+            >>> generator.get_state().shape, generator.get_state().dtype
+            (torch.Size([5056]), torch.uint8)
+        """
         return finished(self._source.state())
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -89,6 +109,14 @@ class Generator:
         Raises:
             TypeError: it is no uint8 tensor.
             RuntimeError: it does not hold a state.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> generator = torch.Generator().manual_seed(0)
+            >>> state = generator.get_state()
+            >>> x = torch.rand(2, generator=generator)
+            >>> torch.equal(torch.rand(2, generator=generator.set_state(state)), x)
+            True
         """
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
@@ -106,7 +134,15 @@ class Generator:
         raise RuntimeError("CPU Generator does not use offset")
 
     def clone_state(self) -> Generator:
-        """Return a new generator in the same state."""
+        """Return a new generator in the same state.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> first = torch.Generator().manual_seed(0)
+            >>> second = first.clone_state()
+            >>> torch.equal(torch.rand(2, generator=first), torch.rand(2, generator=second))
+            True
+        """
         return Generator(self.device).set_state(self.get_state())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -773,7 +809,7 @@ def normal(
                 "tensor"
             )
         made = blank(shape_of("normal", (), size), out, dtype, device, layout)
-        return _requiring(normal_(made, mean, std, generator=generator), requires_grad)
+        return _requiring(normal_(made, mean, std, generator=generator), requires_grad, out)
     if size is not None:
         raise TypeError(
             f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
@@ -785,19 +821,13 @@ def normal(
         std = _real("normal", "std", 2, std)
     source = _source("normal", generator)
     if out is None:
-        return _normal_each(mean, std, source)
-    array = _normal_each.op.kernel(
-        *(each._array if isinstance(each, Tensor) else each for each in (mean, std)), source
-    )
+        return _NORMAL_EACH[tensors](mean, std, source)
+    a, b = (each._array if isinstance(each, Tensor) else each for each in (mean, std))
+    array = _normal_each(a, b, source)
     blank(array.shape, out, None)._array[...] = array
     return out
 
 
-@op(
-    name="Normal",
-    mean=lambda g, mean_shape: wrap(np.zeros_like(g._array, shape=mean_shape)),
-    std=lambda g, std_shape: wrap(np.zeros_like(g._array, shape=std_shape)),
-)
 def _normal_each(mean: Any, std: Any, source: Any) -> Any:
     """Return normal numbers for means and deviations of which at least one is an array."""
     arrays = [each for each in (mean, std) if hasattr(each, "dtype")]
@@ -826,9 +856,26 @@ def _normal_each(mean: Any, std: Any, source: Any) -> Any:
     return out
 
 
-def _requiring(made: Tensor, requires_grad: bool) -> Tensor:
+#: The op, by which of the mean and the deviation are tensors: an overload for each in PyTorch.
+_NORMAL_EACH: dict[tuple[bool, bool], Any] = {
+    which: renamed(
+        op(
+            mean=lambda g, mean_shape: wrap(np.zeros_like(g._array, shape=mean_shape)),
+            std=lambda g, std_shape: wrap(np.zeros_like(g._array, shape=std_shape)),
+        )(_normal_each),
+        f"NormalBackward{k}",
+    )
+    for k, which in enumerate(((True, False), (False, True), (True, True)), 1)
+}
+
+
+def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> Tensor:
     """Return a filled tensor requiring grad if it is to (then it could not have been filled)."""
-    return finished(made._array, True) if requires_grad else made
+    if requires_grad:
+        return finished(made._array, True)
+    if out is None and made._cell is not None:
+        made._cell[0] = 0  # filling a new tensor is no write
+    return made
 
 
 def rand(
@@ -865,7 +912,7 @@ def rand(
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
     _check_floating(made, "check_uniform_bounds")
     _fill(_UNIFORM, made, kernels.uniform, _source("rand", generator))
-    return _requiring(made, requires_grad)
+    return _requiring(made, requires_grad, out)
 
 
 def randn(
@@ -891,7 +938,7 @@ def randn(
     if made._array.size:
         _check_floating(made, "normal_kernel_cpu")
     _fill(_NORMAL, made, kernels.normal, _source("randn", generator))
-    return _requiring(made, requires_grad)
+    return _requiring(made, requires_grad, out)
 
 
 def randint(
@@ -952,7 +999,7 @@ def randint(
     )
     kind = dtypes.int64 if dtype is None and out is None else dtype
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
-    return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad)
+    return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad, out)
 
 
 def randperm(
@@ -1145,8 +1192,16 @@ def multinomial(
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
+    if weights.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        if not replacement or n == 1:
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        first = weights[~((weights >= 0) & (weights < np.inf))][0]
+        what = "= infinity or NaN" if first > 0 else "< 0"
+        raise RuntimeError(
+            f"invalid multinomial distribution (encountering probability entry {what})"
+        )
     if not (weights.sum(-1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if out is not None and out.dtype is not dtypes.int64:

@@ -13,7 +13,8 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import FLOATS, op
+from tinytorch.autograd.op import op
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
@@ -308,16 +309,16 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
-    x = _cast(x, dtype, name)
-    axis = kernels.axis_of(dim, x.ndim, name)
+    if dtype is not None or x.dtype.kind not in FLOATS:
+        x = _cast(x, dtype, name)
+    axis = dim if type(dim) is int and 0 <= dim < x.ndim else kernels.axis_of(dim, x.ndim, name)
     if not x.ndim or not x.size:
         return x.copy()
     if x.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if x.dtype.kind not in FLOATS:
         return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
-    # As PyTorch: float64 inside, so that long sums of float32 stay accurate.
-    return ufunc.accumulate(x, axis, np.float64).astype(x.dtype, copy=False)
+    return kernels.accumulated(ufunc, x, axis)
 
 
 def _cumsum_x(g: Any, dim: int) -> Any:
@@ -508,18 +509,13 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return zeros.scatter(dim, _kept(index, shape, dim), values)
 
 
-def _named(name: str) -> Callable[..., Any]:
-    made = getattr(return_types, name)
-    return lambda *parts: made(parts)
-
-
 def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that selects one element along a dimension, and returns it with its index."""
     return op(
         x=lambda g, out1, x_shape, dim: _placed(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
-        result=_named(name),
+        result=getattr(return_types, name),
         name=name.capitalize(),
     )
 
@@ -530,8 +526,8 @@ def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
     return (
-        _largest(x, axis=dim, keepdims=keepdim),
-        x.argmax(dim, keepdims=keepdim),
+        _largest(x, dim, None, None, keepdim),
+        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
     )
 
 
@@ -541,8 +537,8 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
     return (
-        _smallest(x, axis=dim, keepdims=keepdim),
-        x.argmin(dim, keepdims=keepdim),
+        _smallest(x, dim, None, None, keepdim),
+        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
     )
 
 
@@ -585,7 +581,8 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         dim, other = None, dim
     if other is not None:
         return maximum(input, other)
-    dim = _one(dim, input, "max")
+    if type(dim) is not int or not 0 <= dim < input._array.ndim:
+        dim = _one(dim, input, "max")
     return _max_all(input) if dim is None else _max_dim(input, dim, keepdim)
 
 
@@ -607,8 +604,24 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         dim, other = None, dim
     if other is not None:
         return minimum(input, other)
-    dim = _one(dim, input, "min")
+    if type(dim) is not int or not 0 <= dim < input._array.ndim:
+        dim = _one(dim, input, "min")
     return _min_all(input) if dim is None else _min_dim(input, dim, keepdim)
+
+
+def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
+    parts = [
+        _shared(each, x, out, dim)
+        for each, out in zip(g, (out0, out1), strict=True)
+        if each is not None
+    ]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@op(x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax")
+def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
+    axes = kernels.axes_of(dim, x.ndim, "aminmax")
+    return _smallest(x, axis=axes, keepdims=keepdim), _largest(x, axis=axes, keepdims=keepdim)
 
 
 @_numpy_names
@@ -634,7 +647,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
         )
     axes: Any = () if dim is None else _one(dim, input, "aminmax")
     _check_some(input._array, axes if axes == () or not input._array.ndim else (axes,), "aminmax")
-    return return_types.aminmax((amin(input, axes, keepdim), amax(input, axes, keepdim)))
+    return _aminmax(input, axes, keepdim)
 
 
 def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
@@ -644,7 +657,9 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     _check_some(x, None if axis is None or not x.ndim else (axis,), name)
     if not x.ndim:
         return np.zeros_like(x, dtype=_INT64)
-    return getattr(np, name)(x, axis=axis, keepdims=keepdim)
+    if keepdim:
+        return getattr(np, name)(x, axis=axis, keepdims=True)
+    return x.argmax(axis) if name == "argmax" else x.argmin(axis)
 
 
 @op(x=None)
@@ -702,7 +717,7 @@ def _cumulative_selection(name: str) -> Callable[[Callable[..., Any]], Any]:
         x=lambda g, out1, x_shape, dim: _gathered_back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
-        result=_named(name),
+        result=getattr(return_types, name),
         name=name.capitalize(),
     )
 
@@ -862,6 +877,16 @@ def _moment(
 ) -> tuple[Any, Any]:
     """Return var or std, and the dimensions, from PyTorch's ways to say the correction."""
     check_tensor(input, name)
+    shape = input._array.shape
+    if (
+        type(dim) is builtins.int
+        and unbiased is correction is None
+        and 0 <= dim < len(shape)
+        and shape[dim] > 1
+        and input._array.size
+        and input._array.dtype.kind in FLOATS
+    ):  # the usual case
+        return function(input, (dim,), shape[dim] - 1, keepdim), (dim,)
     if isinstance(dim, bool):  # var(x, False): the old way to say it for all dimensions
         dim, unbiased = None, dim
     if unbiased is not None:

@@ -17,8 +17,10 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.resample import Map
+from tinytorch.kernels.shape import formatted
 from tinytorch.ops.shape import check_tensor
 
 __all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
@@ -37,18 +39,24 @@ def resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
     return out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
 
 
-def _named(name: str) -> Any:
-    """Return the op under the name that PyTorch gives the node of a mode."""
+def resampling(name: str, *, keeps_format: bool = True) -> Any:
+    """Return the op `resample` under the name that PyTorch gives a node.
+
+    Args:
+        name: the node's, without "Backward0".
+        keeps_format: the channels stay last in memory, if they are in the input.
+    """
 
     def _resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
-        return resample.op.kernel(x, maps)
+        out = resample.op.kernel(x, maps)
+        return formatted(out, x) if keeps_format else out
 
     _resample.__name__ = f"_{name}"
     return op(x=lambda g, maps: resample(g, _transposed(maps)), name=name)(_resample)
 
 
 _NODES = {
-    (mode, dims): _named(f"Upsample{stem}{dims}D{tail}")
+    (mode, dims): resampling(f"Upsample{stem}{dims}D{tail}")
     for mode, stem, tail, several in (
         ("nearest", "Nearest", "", (1, 2, 3)),
         ("nearest-exact", "NearestExact", "", (1, 2, 3)),
@@ -65,7 +73,7 @@ _NODES = {
 
 #: Copies of elements: what pads by mode does, for 1, 2 and 3 dimensions.
 borders = {
-    (mode, dims): _named(f"{stem}Pad{dims}D")
+    (mode, dims): resampling(f"{stem}Pad{dims}D", keeps_format=mode != "circular")
     for mode, stem in (
         ("reflect", "Reflection"),
         ("replicate", "Replication"),
@@ -128,7 +136,7 @@ def upsample(
             f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}"
         )
     pick = mode.startswith("nearest")
-    if not (x.dtype.kind in "fV" or (x.dtype == np.uint8 and (pick or n == 2))):
+    if not (x.dtype.kind in FLOATS or (x.dtype == np.uint8 and (pick or n == 2))):
         kernel = (
             "compute_indices_weights_linear" if n != 2 and not pick else f"{name}_channels_last"
         )
@@ -142,7 +150,7 @@ def upsample(
             ]
         )
         made = kernels.apply_to_bytes(x.reshape(-1, *spatial), fixed)
-        return wrap(made.reshape(*x.shape[:2], *sizes))
+        return wrap(formatted(made.reshape(*x.shape[:2], *sizes), x))
     kind = np.float64 if x.dtype == np.float64 else np.float32
     maps: list[Map | None] = []
     for length, count, factor in zip(spatial, sizes, factors, strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd import autocast
 from tinytorch.autograd.engine import grad
 from tinytorch.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.op import op
@@ -225,6 +226,23 @@ def _rnn_layer(
     return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
 
 
+# Under autocasting products alone are of low precision: then layers are composed of elementary ops.
+_STEPS: dict[Any, tuple[Callable[..., States], int]] = {
+    _lstm_layer: (_lstm_step, 2),
+    _gru_layer: (_gru_step, 1),
+}
+
+
+def _composed(layer: Callable[..., States]) -> Callable[..., States]:
+    """Return a layer as a composition of elementary ops."""
+    step, count = _STEPS[layer]
+
+    def compose(*args: Any) -> States:
+        return _unrolled(step, count, args[:-2], *args[-2:])
+
+    return compose
+
+
 # Layers on layers ---------------------------------------------------------------------------------
 
 _SHARED = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
@@ -319,6 +337,9 @@ def _stacked(
         if not widths:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     dropout = given["dropout"] if given["train"] else 0
+    casting = autocast.active()
+    if casting:
+        layer = _composed(layer)
     last: list[States] = []
     for k in range(layers):
         outs = []
@@ -333,9 +354,10 @@ def _stacked(
                     f"Expected hidden size ({max(widths)}, {before[0]._array.shape[1]}), got "
                     f"{list(before[0]._array.shape)}"
                 )
-            _check_weights(x, w_ih, w_hh, before[0])
+            if not casting:
+                _check_weights(x, w_ih, w_hh, before[0])
             for each in (*before[1:], *rest, *w_hr):
-                if each.dtype != x.dtype:
+                if each.dtype != x.dtype and not casting:
                     raise RuntimeError(
                         f"{name}: unsupported data type: states and weights must have the dtype of the input, "
                         f"{x.dtype}, but one has {each.dtype}"
@@ -384,12 +406,24 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         raise RuntimeError("lstm expects two hidden states")
     projected = hx[0]._array.shape[2] != hx[1]._array.shape[2]
     layer = _lstm_layer if projected else _unprojected
-    out, h, c = _stacked("lstm", layer, hx, projected, given)
+    if autocast.on and autocast.active() and not projected and "data" not in given:
+        # (PyTorch has a kernel for this, in which all is of low precision.)
+        hx, given = autocast.lowered(hx, given)
+        out, h, c = autocast.outside(_stacked, "lstm", layer, hx, projected, given)
+    else:
+        out, h, c = _stacked("lstm", layer, hx, projected, given)
     return out, h, c
 
 
 def _unprojected(*args: Any) -> Any:
     return _lstm_layer(*args[:-2], None, *args[-2:])
+
+
+def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
+    return _lstm_step(projected, states, w_hh, b_hh, None)
+
+
+_STEPS[_unprojected] = _unprojected_step, 2
 
 
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
@@ -446,6 +480,10 @@ def _relu_layer(*args: Any) -> Any:
     return _rnn_layer(*args, True)
 
 
+_STEPS[_tanh_layer] = _tanh_step, 1
+_STEPS[_relu_layer] = _relu_step, 1
+
+
 # Cells --------------------------------------------------------------------------------------------
 
 
@@ -467,7 +505,7 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
     """Return whether a step can be a layer of one step, which takes two thirds of the time of elementary ops."""
-    if (b_ih is None) != (b_hh is None):
+    if (b_ih is None) != (b_hh is None) or autocast.active():
         return False
     biases = () if b_ih is None else (b_ih, b_hh)
     dtype = x._array.dtype

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Size, Tensor, wrap
+from tinytorch.autograd import autocast
 from tinytorch.autograd.inplace import strided
 from tinytorch.autograd.op import op, pointwise, view_op
 from tinytorch.device import as_device
@@ -133,9 +134,7 @@ def _some_dim(input: Tensor, name: str) -> None:
 # Views: another shape -----------------------------------------------------------------------------
 
 
-@view_op("View", lambda g, x_shape: g.reshape(x_shape))
-def _view(x: Any, shape: tuple[int, ...]) -> Any:
-    return kernels.view(x, shape)
+_view = view_op("View", lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
@@ -181,7 +180,14 @@ def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return `input` viewed in the shape of `other`."""
+    """Return `input` viewed in the shape of `other`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(4).view_as(torch.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     check_tensor(other, "view_as", "other")
     return _view(input, other._array.shape)
 
@@ -233,7 +239,14 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
 
 
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return `input` in the shape of `other`; see `reshape`."""
+    """Return `input` in the shape of `other`; see `reshape`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
     check_tensor(other, "reshape_as", "other")
     return reshape(input, other._array.shape)
 
@@ -266,7 +279,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """Return all elements in one dimension, a view where the memory is contiguous."""
+    """Return all elements in one dimension, a view where the memory is contiguous.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4])
+    """
     return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))
 
 
@@ -413,7 +432,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Return `transpose(input, axis0, axis1)`, under NumPy's name."""
+    """Return `transpose(input, axis0, axis1)`, under NumPy's name.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.swapaxes(torch.zeros(2, 3), 0, 1).shape
+        torch.Size([3, 2])
+    """
     return _transpose(input, axis0, axis1)
 
 
@@ -481,6 +506,10 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
 
+    Raises:
+        RuntimeError: there are not as many sources as destinations, or one of them comes twice.
+        IndexError: a dimension is out of range.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
@@ -517,7 +546,14 @@ moveaxis = movedim
 
 
 def adjoint(input: Tensor) -> Tensor:
-    """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices."""
+    """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.adjoint(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]])
+    """
     return _transposed_matrices(input, "mH")
 
 
@@ -534,7 +570,14 @@ def _transposed_matrices(input: Tensor, name: str) -> Tensor:
 
 
 def _reversed_dims(input: Tensor) -> Tensor:
-    """The dimensions in reverse order, as a view: the transpose of a matrix."""
+    """The dimensions in reverse order, as a view: the transpose of a matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([[1, 2], [3, 4]]).T
+        tensor([[1, 3],
+                [2, 4]])
+    """
     ndim = input._array.ndim
     if ndim == 0:
         warnings.warn(
@@ -552,7 +595,14 @@ def _reversed_dims(input: Tensor) -> Tensor:
 
 
 def _matrix_adjoint(input: Tensor) -> Tensor:
-    """The (conjugate) transpose of a matrix, as a view."""
+    """The (conjugate) transpose of a matrix, as a view.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([[1, 2], [3, 4]]).H
+        tensor([[1, 3],
+                [2, 4]])
+    """
     ndim = input._array.ndim
     if ndim == 0:
         warnings.warn(
@@ -570,17 +620,36 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
 
 
 def _mT(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged, as a view: the transpose of each matrix of a batch."""
+    """The last two dimensions exchanged, as a view: the transpose of each matrix of a batch.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(5, 2, 3).mT.shape
+        torch.Size([5, 3, 2])
+    """
     return _transposed_matrices(input, "mT")
 
 
 def _mH(input: Tensor) -> Tensor:
-    """The (conjugate) transpose of each matrix of a batch, as a view."""
+    """The (conjugate) transpose of each matrix of a batch, as a view.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(5, 2, 3).mH.shape
+        torch.Size([5, 3, 2])
+    """
     return _transposed_matrices(input, "mH")
 
 
 def real(input: Tensor) -> Tensor:
-    """Return `input`: there are no complex numbers here."""
+    """Return `input`: there are no complex numbers here.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> torch.real(x) is x
+        True
+    """
     return input
 
 
@@ -613,6 +682,12 @@ aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a view of the elements from `start` to `start + length` of a dimension.
 
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        start: the first element, an int or a tensor without dimensions; negative counts from the end.
+        length: how many elements.
+
     Raises:
         RuntimeError: that goes beyond the end.
 
@@ -625,6 +700,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start, length = operator.index(start), operator.index(length)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -698,13 +775,27 @@ def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> T
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return `input` expanded to the shape of `other`."""
+    """Return `input` expanded to the shape of `other`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     check_tensor(other, "expand_as", "other")
     return _expand(input, other._array.shape)
 
 
 def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
-    """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`."""
+    """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return _expand(input, _ints("broadcast_to", "size", size, named))
 
 
@@ -748,6 +839,15 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return zeros with the last dimension of `input` on the diagonals of two new dimensions.
+
+    Args:
+        input: `(*, n)`.
+        offset: 0 for the main diagonal, above it positive, below it negative; the sides are `n + |offset|`.
+        dim1, dim2: where the two new dimensions are in the result.
+
+    Raises:
+        RuntimeError: both dimensions are the same.
+        IndexError: a dimension is out of range.
 
     Example:
         >>> import tinytorch as torch
@@ -793,7 +893,14 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Return the matrix that has all elements of `input` on its diagonal."""
+    """Return the matrix that has all elements of `input` on its diagonal, or `offset` places above it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.diagflat(torch.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
     return diag_embed(_view(contiguous(input), (numel(input),)), offset)
 
 
@@ -827,6 +934,12 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
+
+    Args:
+        input: the tensor; what counts is its memory, not its shape.
+        size: the shape.
+        stride: per dimension the distance of neighbours in memory.
+        storage_offset: where in the memory the first element is; that of `input` by default.
 
     Raises:
         RuntimeError: the view would leave the memory, or a stride is negative.
@@ -908,7 +1021,16 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 
 
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's."""
+    """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
+
+    Raises:
+        RuntimeError: a size is negative, or the sizes do not sum up to the dimension's.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.split_with_sizes(torch.arange(4), [1, 3])
+        (tensor([0]), tensor([1, 2, 3]))
+    """
     check_tensor(input, "split_with_sizes")
     _some_dim(input, "split")
     axis = axis_of(dim, input._array.ndim, "split_with_sizes")
@@ -954,6 +1076,15 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
 
+    Args:
+        input: the tensor.
+        indices_or_sections: the number of pieces, the first of them longer by one where need be; or where to cut, as
+            several ints or a tensor of them.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: there is no dimension, or the number of pieces is not positive.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.tensor_split(torch.arange(5), 2)
@@ -989,6 +1120,11 @@ def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tu
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
         )
     if not isinstance(how, (tuple, list, Tensor)):
+        if not isinstance(how, (int, np.integer)):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, {type(how).__name__}), but "
+                "expected one of:\n * (Tensor input, int sections)\n * (Tensor input, tuple of ints indices)\n"
+            )
         length = input._array.shape[dim]
         if how <= 0 or length % how:
             raise RuntimeError(
@@ -1000,19 +1136,39 @@ def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tu
 
 @_sections_or_indices
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`."""
+    """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.hsplit(torch.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1],
+                [3]]), tensor([[2],
+                [4]]))
+    """
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
 @_sections_or_indices
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return the tensor split along its first dimension; see `tensor_split`."""
+    """Return the tensor split along its first dimension; see `tensor_split`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
     return _split_along(input, indices_or_sections, "vsplit", 0, 2)
 
 
 @_sections_or_indices
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Return the tensor split along its third dimension; see `tensor_split`."""
+    """Return the tensor split along its third dimension; see `tensor_split`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> [part.shape for part in torch.dsplit(torch.zeros(2, 1, 4), 2)]
+        [torch.Size([2, 1, 2]), torch.Size([2, 1, 2])]
+    """
     return _split_along(input, indices_or_sections, "dsplit", 2, 3)
 
 
@@ -1033,6 +1189,9 @@ def _unbind(x: Any, dim: int) -> Any:
 @axis_is_dim
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of the elements of a dimension, without that dimension.
+
+    Raises:
+        IndexError: there is no such dimension.
 
     Example:
         >>> import tinytorch as torch
@@ -1060,13 +1219,35 @@ def _order(x: Any) -> str:
     return "K"
 
 
-def _channels_last(rank: int, name: str) -> Any:
-    def kernel(x: Any) -> Any:
-        if x.ndim != rank:
-            raise RuntimeError(f"required rank {rank} tensor to use {name} format")
-        return np.moveaxis(np.moveaxis(x, 1, -1).copy("C"), -1, 1)
+_RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
-    return pointwise("clone", kernel, x=lambda g: g)
+
+def _laid_out(x: Any, kind: Any, memory_format: str) -> Any:
+    """Return a copy in a dtype, its dimensions in the order of a memory format."""
+    rank = _RANKS.get(memory_format)
+    if rank is None:
+        return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
+    if x.ndim != rank:
+        name = memory_format.removeprefix("torch.")
+        raise RuntimeError(f"required rank {rank} tensor to use {name} format")
+    return np.moveaxis(np.moveaxis(x, 1, -1).astype(kind, "C"), -1, 1)
+
+
+def _suggested(x: Any) -> str:
+    """Return the memory format that the strides suggest: PyTorch looks at no more when it decides about a copy."""
+    name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
+    if name is None or not x.size or not x.strides[1]:
+        return "torch.contiguous_format"
+    least = 0
+    for d in (1, *range(x.ndim - 1, 1, -1), 0):
+        if x.strides[d] < least or (d == 0 and least == x.strides[1]):
+            return "torch.contiguous_format"
+        least = x.strides[d] * x.shape[d]
+    return name
+
+
+def _channels_last(memory_format: str) -> Any:
+    return pointwise("clone", lambda x: _laid_out(x, x.dtype, memory_format), x=lambda g: g)
 
 
 _clone = pointwise("clone", lambda x: x.copy(_order(x)), x=lambda g: g)
@@ -1075,8 +1256,8 @@ _FORMATS = {
     "None": _clone,
     "torch.preserve_format": _clone,
     "torch.contiguous_format": _contiguous,
-    "torch.channels_last": _channels_last(4, "channels_last"),
-    "torch.channels_last_3d": _channels_last(5, "channels_last_3d"),
+    "torch.channels_last": _channels_last("torch.channels_last"),
+    "torch.channels_last_3d": _channels_last("torch.channels_last_3d"),
 }
 
 
@@ -1105,7 +1286,14 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """Return `input` itself if its elements lie in memory in order, else a copy for which that holds."""
+    """Return `input` itself if its elements lie in memory in order, else a copy for which that holds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1, 2], [3, 4]])
+        >>> x.contiguous() is x, x.t().contiguous().stride()
+        (True, (2, 1))
+    """
     check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
         return input if input._array.flags.c_contiguous else _contiguous(input)
@@ -1113,7 +1301,14 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 
 
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
-    """Return whether the elements lie in memory in order (of `memory_format`), without gaps."""
+    """Return whether the elements lie in memory in order (of `memory_format`), without gaps.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.is_contiguous(), x.t().is_contiguous()
+        (True, False)
+    """
     array = input._array
     name = str(memory_format)
     if name in ("torch.channels_last", "torch.channels_last_3d"):
@@ -1162,13 +1357,13 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
     return list(tensors)
 
 
-@axis_is_dim
-def cat(tensors: Any, dim: int = 0) -> Tensor:
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
     Args:
         tensors: a sequence of tensors whose shapes differ in `dim` alone; empty ones of one dimension are skipped.
         dim: the dimension.
+        axis: the same by NumPy's name.
 
     Raises:
         ValueError: there is no tensor.
@@ -1179,19 +1374,22 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
-    return _cat(tensors if type(tensors) is list else _tensors("cat", tensors), dim)
+    if axis is not None:
+        dim = axis
+    tensors = tensors if type(tensors) is list else _tensors("cat", tensors)
+    return _cat(autocast.promoted(tensors) if autocast.on else tensors, dim)
 
 
 concat = concatenate = cat
 
 
-@axis_is_dim
-def stack(tensors: Any, dim: int = 0) -> Tensor:
+def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return tensors of one shape side by side along a new dimension.
 
     Args:
         tensors: a sequence of tensors, each of shape (*).
         dim: where the new dimension stands.
+        axis: the same by NumPy's name.
 
     Raises:
         RuntimeError: there is no tensor, or the shapes differ.
@@ -1202,33 +1400,71 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    return _stack(tensors if type(tensors) is list else _tensors("stack", tensors), dim)
+    if axis is not None:
+        dim = axis
+    tensors = tensors if type(tensors) is list else _tensors("stack", tensors)
+    return _stack(autocast.promoted(tensors) if autocast.on else tensors, dim)
+
+
+def _some(name: str, tensors: Any) -> list[Tensor]:
+    """Return `_tensors`, of which there must be one."""
+    found = _tensors(name, tensors)
+    if not found:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return found
 
 
 def hstack(tensors: Any) -> Tensor:
-    """Return the tensors joined along their second dimension, vectors along their only one."""
-    tensors = [atleast_1d(each) for each in _tensors("hstack", tensors)]
+    """Return the tensors joined along their second dimension, vectors along their only one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.hstack((torch.tensor([1, 2]), torch.tensor([3])))
+        tensor([1, 2, 3])
+    """
+    tensors = [atleast_1d(each) for each in _some("hstack", tensors)]
     return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)
 
 
 def vstack(tensors: Any) -> Tensor:
-    """Return the tensors joined along their first dimension, vectors as rows."""
-    return cat([atleast_2d(each) for each in _tensors("vstack", tensors)], 0)
+    """Return the tensors joined along their first dimension, vectors as rows.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[1, 2],
+                [3, 4]])
+    """
+    return cat([atleast_2d(each) for each in _some("vstack", tensors)], 0)
 
 
 row_stack = vstack
 
 
 def dstack(tensors: Any) -> Tensor:
-    """Return the tensors joined along their third dimension."""
-    return cat([atleast_3d(each) for each in _tensors("dstack", tensors)], 2)
+    """Return the tensors joined along their third dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[[1, 3],
+                 [2, 4]]])
+    """
+    return cat([atleast_3d(each) for each in _some("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Any) -> Tensor:
-    """Return the tensors joined along their second dimension, vectors as columns."""
+    """Return the tensors joined along their second dimension, vectors as columns.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.column_stack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[1, 3],
+                [2, 4]])
+    """
     columns = [
         each if each._array.ndim > 1 else reshape(each, (numel(each), 1))
-        for each in _tensors("column_stack", tensors)
+        for each in _some("column_stack", tensors)
     ]
     return hstack(columns)
 
@@ -1258,6 +1494,9 @@ def _block_diag(xs: Any) -> Any:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
+
+    Raises:
+        RuntimeError: one has more than two dimensions.
 
     Example:
         >>> import tinytorch as torch
@@ -1455,7 +1694,16 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Return all combinations of elements of the vectors, one of each, as rows."""
+    """Return all combinations of elements of the vectors, one of each, as rows.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([5, 6]))
+        tensor([[1, 5],
+                [1, 6],
+                [2, 5],
+                [2, 6]])
+    """
     vectors = _tensors("cartesian_prod", tensors)
     if len(vectors) == 1:
         return vectors[0]
@@ -1492,6 +1740,9 @@ def broadcast_shapes(*shapes: Any) -> Size:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return the tensors expanded to the shape that they broadcast to.
 
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+
     Example:
         >>> import tinytorch as torch
         >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]
@@ -1527,12 +1778,24 @@ def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Return numbers as tensors of one dimension, others as they are; a tuple for several."""
+    """Return numbers as tensors of one dimension, others as they are; a tuple for several.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atleast_1d(torch.tensor(3))
+        tensor([3])
+    """
     return _atleast("atleast_1d", tensors, lambda x: x if x._array.ndim else reshape(x, (1,)))
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Return numbers and vectors as matrices of one row, others as they are; a tuple for several."""
+    """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atleast_2d(torch.tensor(3), torch.tensor([1, 2]))
+        (tensor([[3]]), tensor([[1, 2]]))
+    """
 
     def one(x: Tensor) -> Tensor:
         ndim = x._array.ndim
@@ -1542,7 +1805,13 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1)."""
+    """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.atleast_3d(torch.zeros(2)).shape, torch.atleast_3d(torch.zeros(2, 3)).shape
+        (torch.Size([1, 2, 1]), torch.Size([2, 3, 1]))
+    """
 
     def one(x: Tensor) -> Tensor:
         ndim = x._array.ndim
@@ -1573,7 +1842,17 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 
 
 def fliplr(input: Tensor) -> Tensor:
-    """Return a copy with the elements of the second dimension in reverse order."""
+    """Return a copy with the elements of the second dimension in reverse order.
+
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     check_tensor(input, "fliplr")
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
@@ -1581,7 +1860,17 @@ def fliplr(input: Tensor) -> Tensor:
 
 
 def flipud(input: Tensor) -> Tensor:
-    """Return a copy with the elements of the first dimension in reverse order."""
+    """Return a copy with the elements of the first dimension in reverse order.
+
+    Raises:
+        RuntimeError: there is no dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     check_tensor(input, "flipud")
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
@@ -1633,6 +1922,14 @@ def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
+    Args:
+        input: the tensor.
+        k: how many times; a negative number turns the other way.
+        dims: the plane, as two dimensions.
+
+    Raises:
+        RuntimeError: there are less than two dimensions, or the two are the same.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
@@ -1661,6 +1958,9 @@ def tril(x: Any, diagonal: int = 0) -> Any:
         x: the matrices.
         diagonal: 0 for the main one, above it positive, below it negative.
 
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.tril(torch.ones(2, 2))
@@ -1680,6 +1980,9 @@ def triu(x: Any, diagonal: int = 0) -> Any:
         x: the matrices.
         diagonal: 0 for the main one, above it positive, below it negative.
 
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
     Example:
         >>> import tinytorch as torch
         >>> torch.triu(torch.ones(2, 2), 1)
@@ -1695,10 +1998,14 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 
 
 @functools.cache
-def _converter(dtype: dtypes.dtype) -> Any:
-    """Return the op that copies into a dtype (the engine casts gradients back)."""
+def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Any:
+    """Return the op that copies into a dtype (the engine casts gradients back) and a memory format."""
     kind = dtype.numpy
-    return pointwise("to", lambda x: x.astype(kind, _order(x)), x=lambda g: g, node_name="ToCopy")
+
+    def kernel(x: Any) -> Any:
+        return _laid_out(x, kind, memory_format)
+
+    return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -1708,17 +2015,31 @@ def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 
 def _conversion(dtype: dtypes.dtype) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        made = self if self.dtype is dtype else _converter(dtype)(self)
-        return made if memory_format is None else _in_format(made, memory_format)
+        if memory_format is not None:
+            return _in_format(self, dtype, memory_format)
+        return self if self.dtype is dtype else _converter(dtype)(self)
 
-    convert.__doc__ = f"Return the tensor as {dtype.name}, itself where it has that dtype already."
+    convert.__doc__ = f"""Return the tensor as {dtype.name}, itself where it has that dtype already.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
+        {dtype}
+    """
     return convert
 
 
-def _in_format(input: Tensor, memory_format: Any) -> Tensor:
-    if str(memory_format) == "torch.preserve_format":
+def _in_format(
+    input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: bool = False
+) -> Tensor:
+    """Return `input` in a dtype and a memory format; itself if it is so already, unless `copy`."""
+    _copier(memory_format)  # which refuses what is none
+    name = str(memory_format)
+    same = name == "torch.preserve_format" or name == _suggested(input._array)
+    if same and not copy and input.dtype is dtype:
         return input
-    return contiguous(input, memory_format)
+    made: Tensor = _converter(dtype, name)(input)
+    return made
 
 
 def to(
@@ -1780,19 +2101,32 @@ def to(
         dtype = other.dtype
     as_device(device)
     kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
-    made = _converter(kind)(input) if copy or kind is not input.dtype else input
-    return made if memory_format is None else _in_format(made, memory_format)
+    if memory_format is not None:
+        return _in_format(input, kind, memory_format, copy)
+    return _converter(kind)(input) if copy or kind is not input.dtype else input
 
 
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor in the dtype of `other`."""
+    """Return the tensor in the dtype of `other`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1, 2]).type_as(torch.ones(1))
+        tensor([1., 2.])
+    """
     check_tensor(other, "type_as", "other")
     return converted(input, other.dtype)
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """Return the tensor itself: it is on the CPU."""
-    return self if memory_format is None else _in_format(self, memory_format)
+    """Return the tensor itself: it is on the CPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).cpu()
+        tensor([1., 1.])
+    """
+    return self if memory_format is None else _in_format(self, self.dtype, memory_format)
 
 
 def cuda(
@@ -1822,7 +2156,14 @@ PROPERTIES = {
 
 
 def size(input: Tensor, dim: int | None = None) -> Any:
-    """Return the shape, or the length of one dimension."""
+    """Return the shape, or the length of one dimension.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.size(), x.size(-1)
+        (torch.Size([2, 3]), 3)
+    """
     shape = input._array.shape
     if dim is None:
         return Size(shape)
@@ -1830,7 +2171,14 @@ def size(input: Tensor, dim: int | None = None) -> Any:
 
 
 def stride(input: Tensor, dim: int | None = None) -> Any:
-    """Return how many elements lie in memory between neighbours along each dimension, or along one."""
+    """Return how many elements lie in memory between neighbours along each dimension, or along one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.stride(), x.t().stride()
+        ((3, 1), (1, 3))
+    """
     array = input._array
     if not array.size:  # NumPy's are arbitrary: as if each dimension had an element
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
@@ -1865,7 +2213,13 @@ nelement = numel
 
 
 def dim(input: Tensor) -> int:
-    """Return the number of dimensions."""
+    """Return the number of dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2, 3).dim()
+        2
+    """
     return int(input._array.ndim)
 
 
@@ -1873,17 +2227,36 @@ ndimension = dim
 
 
 def storage_offset(input: Tensor) -> int:
-    """Return how many elements of the memory come before the tensor's first."""
+    """Return how many elements of the memory come before the tensor's first.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(4)[1:].storage_offset()
+        1
+    """
     return kernels.storage_offset(input._array)
 
 
 def element_size(input: Tensor) -> int:
-    """Return the bytes of one element."""
+    """Return the bytes of one element.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2).element_size(), torch.arange(2).element_size()
+        (4, 8)
+    """
     return int(input._array.itemsize)
 
 
 def data_ptr(input: Tensor) -> int:
-    """Return the address of the first element."""
+    """Return the address of the first element, in bytes.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.arange(4)
+        >>> x[1:].data_ptr() - x.data_ptr()
+        8
+    """
     return int(input._array.__array_interface__["data"][0])
 
 
@@ -1900,11 +2273,23 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_complex(input: Tensor) -> bool:
-    """Return False: there are no complex numbers here."""
+    """Return False: there are no complex numbers here.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_complex(torch.ones(2))
+        False
+    """
     check_tensor(input, "is_complex")
     return False
 
 
 def is_signed(input: Tensor) -> bool:
-    """Return whether the dtype has negative numbers."""
+    """Return whether the dtype has negative numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_signed(torch.tensor([1])), torch.is_signed(torch.tensor([1], dtype=torch.uint8))
+        (True, False)
+    """
     return input.dtype.is_signed

@@ -18,6 +18,7 @@ from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.inplace import in_place
 from tinytorch.autograd.op import op, pointwise
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
@@ -53,7 +54,7 @@ def _refusing(
             if kind is None:
                 continue
             if (
-                (half and kind.itemsize == 2 and kind.kind in "fV")
+                (half and kind.itemsize == 2 and kind.kind in FLOATS)
                 or (integers and kind.kind in "iub")
                 or (floats and kind.kind in "fVb")
             ):
@@ -129,9 +130,15 @@ digamma = pointwise(
 )  # fmt: skip
 
 
-@op(name="Polygamma", x=lambda g, x, n: g * polygamma(n + 1, x))
-def _polygamma(x: Any, n: int) -> Any:
+def _polygamma_of(x: Any, n: int) -> Any:
     return gamma.polygamma(n, _as_floating(x))
+
+
+# (PyTorch numbers the in-place form as another overload.)
+_polygamma, _polygamma_in_place = (
+    renamed(op(x=lambda g, x, n: g * polygamma(n + 1, x))(_polygamma_of), f"PolygammaBackward{k}")
+    for k in range(2)
+)
 
 
 def polygamma(n: int, input: Tensor) -> Tensor:
@@ -161,11 +168,17 @@ def _order(n: Any) -> int:
 
 
 def polygamma_method(self: Tensor, n: int) -> Tensor:
-    """Return the n-th derivative of `digamma`; see `polygamma`."""
+    """Return the n-th derivative of `digamma`; see `polygamma`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([1.0, 0.5]).polygamma(1)
+        tensor([1.6449, 4.9348])
+    """
     return polygamma(n, self)
 
 
-_write_polygamma = in_place(_polygamma, "polygamma_")
+_write_polygamma = in_place(_polygamma_in_place, "polygamma_")
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
@@ -562,14 +575,19 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     return out
 
 
+def _log_sums(x: Any, dim: int) -> Any:
+    """Return the logarithms of the cumulative sums of exp(x), summed in a wider dtype as PyTorch's."""
+    wide = x.astype(np.float32 if x.dtype.itemsize == 2 else np.float64, copy=False)
+    return np.logaddexp.accumulate(wide, dim).astype(x.dtype, copy=False)
+
+
 def _signed_sums(weights: Any, a: Any, b: Any, dim: int, reverse: builtins.bool) -> Any:
     """Return the cumulative sums along `dim` of weights * exp(a), times exp(b), by logarithms: nothing overflows."""
     flip = (slice(None),) * (dim % weights.ndim) + (slice(None, None, -1 if reverse else 1),)
     logs, exponents = np.log(np.abs(weights)) + a, b
+    nothing = logs.dtype.type(-np.inf)
     positive, negative = (
-        np.exp(
-            np.logaddexp.accumulate(np.where(chosen, logs, -np.inf)[flip], dim)[flip] + exponents
-        )
+        np.exp(_log_sums(np.where(chosen, logs, nothing)[flip], dim)[flip] + exponents)
         for chosen in (weights > 0, weights < 0)
     )
     return positive - negative
@@ -604,7 +622,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
     if not x.ndim or not x.size:
         return x.copy()
-    return np.logaddexp.accumulate(widened(x), dim).astype(x.dtype, copy=False)
+    return _log_sums(x, dim)
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
@@ -781,14 +799,28 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return out
 
 
+_min_, _min_to_, _max_, _max_to_ = (
+    in_place(each)
+    for each in (basic._clamp_min, basic._clamp_min_to, basic._clamp_max, basic._clamp_max_to)
+)
+
+
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of `clamp_min`: writes the result into this tensor and returns it."""
-    return input.clamp_(min=min)
+    number = basic.takes_number("clamp_min_", input, min)
+    out: Tensor = (
+        _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
+    )
+    return out
 
 
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of `clamp_max`: writes the result into this tensor and returns it."""
-    return input.clamp_(max=max)
+    number = basic.takes_number("clamp_max_", input, max)
+    out: Tensor = (
+        _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
+    )
+    return out
 
 
 # Of complex numbers, for real ones ----------------------------------------------------------------
@@ -869,6 +901,11 @@ def is_neg(input: Tensor) -> builtins.bool:
 
 # Orthogonal polynomials ---------------------------------------------------------------------------
 
+_POLYNOMIAL = (
+    "Tensor x, Tensor n, *, Tensor out = None", "Number x, Tensor n, *, Tensor out = None",
+    "Tensor x, Number n, *, Tensor out = None",
+)  # fmt: skip
+
 
 def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
     made = pointwise(
@@ -883,6 +920,8 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
     )  # fmt: skip
 
     def polynomial(input: Any, n: Any) -> Tensor:
+        if not isinstance(input, Tensor) and not isinstance(n, Tensor):
+            raise basic.no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
         out: Tensor = made(input, n)
         return out
 

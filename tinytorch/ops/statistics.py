@@ -18,6 +18,7 @@ import numpy as np
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.op import op
+from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
@@ -91,7 +92,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     x=lambda g, out1, x_shape, dim: _selected_back(g, out1, x_shape, dim),
     outputs=2,
     nondiff=(1,),
-    result=lambda *parts: return_types.kthvalue(parts),
+    result=return_types.kthvalue,
     name="Kthvalue",
 )
 def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
@@ -189,6 +190,7 @@ def _quantile(
         rows = movedim(x, axis, -1)
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
     kept = kept if keepdim else tuple(rows._array.shape[:-1])
+    # (reshaped before the quantiles are moved to the front, and so without a copy)
     ranked = sort(rows, -1)[0]
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
@@ -212,7 +214,7 @@ def _quantile(
         out = lerp(gather(ranked, -1, below.long()), gather(ranked, -1, above.long()), share)
     if not q._array.ndim:
         return reshape(squeeze(out, -1), kept)
-    return reshape(movedim(out, -1, 0), (q._array.shape[0], *kept))
+    return movedim(reshape(out, (*kept, q._array.shape[0])), -1, 0)
 
 
 @_numpy_names
@@ -375,7 +377,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     """
     check_tensor(input, "histc")
     x = input._array.reshape(-1)
-    if x.dtype.kind not in "fV":
+    if x.dtype.kind not in FLOATS:
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{name_of(x)}'")
     _check_bins(bins, 0)
     given = None if min == max else [(min, max)]
@@ -517,10 +519,10 @@ def diff(
                 )
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:  # without what is to be put around it, as PyTorch
+        return input.clone()
     parts = [each for each in (prepend, input, append) if each is not None]
     out: Tensor = cat(parts, axis) if len(parts) > 1 else input
-    if n == 0:
-        return out.clone()
     for _ in range(min(n, out._array.shape[axis])):
         length = out._array.shape[axis] - 1
         after, before = narrow(out, axis, 1, length), narrow(out, axis, 0, length)
@@ -572,14 +574,13 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     else:
         steps = spacing
         if len(steps) != len(axes):
-            what = (
-                f"'self.dim() = {len(shape)}', since dim argument was not given,"
-                if dim is None
-                else f"'dim.size() = {len(axes)}', since dim argument was given,"
-            )
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                f"{what} but got a list of length {len(steps)}"
+                f"'self.dim() = {len(shape)}', since dim argument was not given, but got a list of length {len(steps)}"
+                if dim is None
+                else "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to "
+                f"have the same length, but got a spacing argument of length {len(steps)} and a dim argument of length "
+                f"{len(axes)}."
             )
     for each in steps:
         if isinstance(each, Tensor) and each._array.ndim != 1:
@@ -735,7 +736,7 @@ def segment_reduce(
         raise NotImplementedError(
             f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'"
         )
-    if data._array.dtype.kind not in "fV":
+    if data._array.dtype.kind not in FLOATS:
         raise NotImplementedError(
             f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'"
         )

@@ -516,7 +516,13 @@ def is_storage(obj: Any, /) -> bool:
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """Return the bytes that the tensor lies in; writes to either show in both."""
+    """Return the bytes that the tensor lies in; writes to either show in both.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(3)[1:].untyped_storage().nbytes()
+        12
+    """
     return UntypedStorage._of(self._array)
 
 
@@ -567,9 +573,9 @@ def _extent(size: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 def _move(self: Tensor, array: Array) -> Tensor:
-    """Put a tensor on another array, and count that as a write."""
+    """Put a tensor on another array, and count that as a write; a leaf starts anew in the graph."""
     self._array = array
-    self._view = None
+    self._view = self._accumulator = None
     self._bump()
     return self
 
@@ -595,7 +601,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     """
     if not sizes and size is None:
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
-    if self.requires_grad:
+    if self.requires_grad and not local.state.inference:
         raise RuntimeError("cannot resize variables that require grad")
     flat = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     if any(isinstance(each, int) and each < 0 for each in flat):
@@ -743,7 +749,14 @@ def set_(
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Return whether two tensors are the same elements of one memory, in the same order."""
+    """Return whether two tensors are the same elements of one memory, in the same order.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.arange(4)
+        >>> x.is_set_to(x.view(4)), x.is_set_to(x.clone())
+        (True, False)
+    """
     a, b = self._array, tensor._array
     return kernels.storage(a) is kernels.storage(b) and kernels.same(a, b)
 
@@ -794,7 +807,13 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Return whether other processes, forked from this one, see the same memory."""
+    """Return whether other processes, forked from this one, see the same memory.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).is_shared(), torch.ones(2).share_memory_().is_shared()
+        (False, True)
+    """
     return _is_mapped(self._array)
 
 
@@ -846,6 +865,15 @@ def from_file(
 
     Raises:
         RuntimeError: there is no such file, or it is too short.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     torch.from_file(file.name, shared=True, size=2).copy_(torch.tensor([1.0, 2.0]))
+        ...     torch.from_file(file.name, size=2)
+        tensor([1., 2.])
+        tensor([1., 2.])
     """
     check_options(device, layout)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
@@ -901,7 +929,13 @@ def new_empty_strided(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor of this one's dtype, of a shape and strides; see `empty_strided`."""
+    """Return a tensor of this one's dtype, of a shape and strides; see `empty_strided`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(1).new_empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
     kind = self.dtype if dtype is None else dtype
     return empty_strided(
         size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad
@@ -1158,7 +1192,13 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 def get_device(input: Tensor) -> int:
-    """Return -1, the CPU's number."""
+    """Return -1, the CPU's number.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_device(torch.ones(1))
+        -1
+    """
     return -1
 
 
@@ -1167,6 +1207,13 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
     Raises:
         TypeError: `cls` is no subclass of Tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Mine(torch.Tensor):
+        ...     pass
+        >>> type(torch.ones(2).as_subclass(Mine)).__name__
+        'Mine'
     """
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
@@ -1181,7 +1228,13 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors have the same shape."""
+    """Return whether two tensors have the same shape.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+        True
+    """
     return bool(input._array.shape == other._array.shape)
 
 
@@ -1190,17 +1243,34 @@ def is_nonzero(input: Tensor) -> bool:
 
     Raises:
         RuntimeError: there is not exactly one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
+        (False, True)
     """
     return bool(input)
 
 
 def is_distributed(input: Tensor) -> bool:
-    """Return False."""
+    """Return False: no tensor is spread over several processes.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.is_distributed(torch.ones(1))
+        False
+    """
     return False
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Return False: there is nothing to pin for."""
+    """Return False: there is nothing to pin for.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).is_pinned()
+        False
+    """
     return False
 
 
@@ -1212,7 +1282,13 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def to_dense(
     self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
-    """Return the tensor itself, which is dense; converted to `dtype` where one is given."""
+    """Return the tensor itself, which is dense; converted to `dtype` where one is given.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.ones(2).to_dense()
+        tensor([1., 1.])
+    """
     return self if dtype is None else self.to(dtype)
 
 

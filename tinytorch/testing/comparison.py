@@ -315,6 +315,12 @@ def assert_allclose(
 
     Raises:
         AssertionError: they are not close.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))
     """
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "

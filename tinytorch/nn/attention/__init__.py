@@ -12,7 +12,13 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(enum.IntEnum):
-    """PyTorch's kernels of attention, by its numbers."""
+    """PyTorch's kernels of attention, by its numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.attention.SDPBackend.MATH.name, int(torch.nn.attention.SDPBackend.MATH)
+        ('MATH', 0)
+    """
 
     ERROR = -1
     MATH = 0

@@ -1,0 +1,251 @@
+"""Less usual calls of `nn.functional` against PyTorch: results, orders in memory, names of nodes, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+
+pytestmark = needs_oracle
+
+
+def outcome(torch: Any, expression: str) -> Any:
+    """Return the values of an expression, with strides and the names of nodes.
+
+    It may use `t`, `F`, `x` and `y` (images and volumes with channels last), and `leaf(*shape)`.
+    """
+
+    def leaf(*shape: int, dtype: str = "float32") -> Any:
+        count = 1
+        for length in shape:
+            count *= length
+        values = torch.arange(float(count)).mul(1.7).sin().reshape(shape)
+        return values.to(getattr(torch, dtype)).requires_grad_()
+
+    names = {
+        "t": torch,
+        "F": torch.nn.functional,
+        "leaf": leaf,
+        "x": leaf(2, 3, 4, 6).detach().contiguous(memory_format=torch.channels_last),
+        "y": leaf(2, 3, 4, 6, 4).detach().contiguous(memory_format=torch.channels_last_3d),
+    }
+    made = eval(expression, names)  # the expressions below
+    found = made if isinstance(made, tuple) else (made,)
+    return [
+        (
+            each.detach().float(), str(each.dtype).partition(".")[2], each.stride(),
+            each.grad_fn.name() if each.grad_fn is not None else None,
+        )
+        for each in found
+    ]  # fmt: skip
+
+
+FORMATS = """
+    F.max_pool2d(x, 2)
+    F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    F.max_pool2d(x[:, :2], 2)
+    F.max_pool3d(y, 2)
+    F.avg_pool2d(x, 2)
+    F.avg_pool3d(y, 2)
+    F.adaptive_avg_pool2d(x, 2)
+    F.adaptive_avg_pool2d(x, 3)
+    F.adaptive_max_pool2d(x, 3)
+    F.adaptive_max_pool3d(y, 2)
+    F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+    F.max_unpool3d(*F.max_pool3d(y, 2, return_indices=True), 2)
+    F.pad(x, (1, 1, 1, 1), mode="reflect")
+    F.pad(y, (1, 1, 1, 1, 1, 1), mode="replicate")
+    F.pad(x, (1, 1, 1, 1), mode="circular")
+    F.interpolate(x, size=(8, 8))
+    F.interpolate(y, size=(8, 8, 8))
+    F.interpolate(x, size=(8, 8), mode="area")
+    F.interpolate(x, size=(8, 8), mode="bilinear", antialias=True)
+    F.interpolate((x * 10 + 20).to(t.uint8), size=(8, 8), mode="bilinear")
+    F.batch_norm(x, None, None, training=True)
+    F.batch_norm(y, t.zeros(3), t.ones(3))
+    F.group_norm(x, 3)
+    F.instance_norm(x)
+"""
+
+NAMES = """
+    F.max_pool1d(leaf(1, 3, 4), 2)
+    F.max_pool1d(leaf(3, 5), 2, return_indices=True)
+    t.max_pool1d_with_indices(leaf(3, 5), 2)
+    F.avg_pool1d(leaf(3, 5), 2)
+    F.adaptive_avg_pool1d(leaf(3, 5), 1)
+    F.adaptive_avg_pool1d(leaf(1, 3, 5), 2)
+    F.adaptive_avg_pool2d(leaf(1, 3, 4, 4), 3)
+    F.adaptive_avg_pool2d(leaf(1, 3, 4, 4), 2)
+    F.adaptive_avg_pool3d(leaf(1, 3, 4, 4, 4), 2)
+    F.adaptive_max_pool1d(leaf(3, 5), 2, True)
+    F.max_unpool1d(*F.max_pool1d(leaf(1, 3, 4), 2, return_indices=True), 2)
+    F.max_unpool2d(*F.max_pool2d(leaf(1, 3, 4, 4), 2, return_indices=True), 2)
+    F.max_unpool3d(*F.max_pool3d(leaf(1, 3, 4, 4, 4), 2, return_indices=True), 2)
+    F.nll_loss(leaf(2, 3, 4), t.ones(2, 4).long())
+    F.cross_entropy(leaf(2, 3, 4, 5), t.ones(2, 4, 5).long(), reduction="none")
+    F.cross_entropy(leaf(2, 3), t.full((2, 3), 0.5), reduction="sum")
+    F.cross_entropy(leaf(2, 3), t.full((2, 3), 0.5), reduction="none")
+    F.soft_margin_loss(leaf(2, 3), t.ones(2, 3))
+    F.soft_margin_loss(leaf(2, 3), -t.ones(3), reduction="none")
+    F.multi_margin_loss(leaf(2, 3), t.tensor([0, 2]), p=2, weight=t.tensor([1.0, 2.0, 3.0]))
+    F.multi_margin_loss(leaf(), t.tensor([0]), reduction="none")
+    F.multi_margin_loss(leaf(3), t.tensor(1), reduction="none")
+    F.multilabel_margin_loss(leaf(2, 3), t.tensor([[0, 2, -1], [1, -1, 0]]), reduction="none")
+    F.multilabel_margin_loss(leaf(), t.tensor(0))
+    F.ctc_loss(leaf(4, 2, 5).log_softmax(-1), t.ones(2, 3).long(), (4, 4), (2, 2), reduction="none", zero_infinity=True)
+    F.elu_(leaf(3) * 1)
+    F.celu_(leaf(3) * 1)
+    F.selu_(leaf(3) * 1)
+    F.leaky_relu_(leaf(3) * 1)
+    F.rrelu_(leaf(3) * 1)
+    F.threshold_(leaf(3) * 1, 0.5, 2)
+    F.hardtanh_(leaf(3) * 1)
+    F.dropout3d(leaf(2, 3, 4, 5) * 1, 0.5, True, True)
+    F.dropout1d(leaf(2, 3) * 1, 0.5, False, True)
+    t.feature_alpha_dropout(leaf(3, 2), 1.0, True)
+    t.feature_alpha_dropout(leaf(3, 2), 0.5, True)
+    t.feature_alpha_dropout_(leaf(3, 2) * 1, 0.5, True)
+    F.feature_alpha_dropout(leaf(3, 2) * 1, 0.5, True, True)
+    t.feature_dropout(leaf(3, 2), 0.5, True)
+    t.feature_dropout_(leaf(3, 2, 2) * 1, 0.5, True)
+    F.batch_norm(leaf(0), None, None, training=True)
+"""
+
+VALUES = """
+    F.avg_pool2d(t.arange(16).reshape(1, 4, 4) - 8, 2, divisor_override=-2)
+    F.avg_pool3d(t.arange(64).reshape(1, 4, 4, 4) - 30, 2, divisor_override=-3)
+    F.adaptive_avg_pool2d(t.ones(1, 4), 1)
+    F.adaptive_avg_pool2d(t.ones(1, 2, 3, 4, 4), (1, 1))
+    F.adaptive_avg_pool2d(t.ones(1, 0, 4, 4), 2)
+    F.adaptive_avg_pool1d(t.ones(1, 0, 4), 2)
+    F.max_pool1d(t.arange(5).reshape(1, 5), 2, return_indices=True)
+    F.bilinear(t.ones(2, 3).byte(), t.ones(2, 4).byte(), t.ones(5, 3, 4).byte())
+    F.rms_norm(t.tensor([[300.0, 400.0], [3e-4, 4e-4]], dtype=t.float16), (2,))
+    F.rms_norm(t.tensor([[300.0, 400.0]], dtype=t.bfloat16), (2,), t.tensor([2.0, 3.0], dtype=t.bfloat16), 0.5)
+    F.layer_norm(leaf(2, 3, dtype="float16").detach(), (3,), t.ones(3), t.ones(3))
+    t.native_batch_norm(t.eye(3, dtype=t.bfloat16), None, None, None, None, True, 0.1, 0.5)
+    t.native_batch_norm(t.eye(3, dtype=t.float16), t.ones(3), None, None, None, True, 0.1, 0.5)
+    t.native_layer_norm(t.eye(3, dtype=t.float16), (3,), None, None, 0.5)
+    t.native_layer_norm(t.eye(3, dtype=t.float16), (3,), t.ones(3), None, 0.5)
+    t.native_group_norm(t.eye(4, dtype=t.bfloat16), None, None, 4, 4, 1, 2, 0.5)
+"""
+
+ERRORS = """
+    F.max_pool1d(t.zeros(1, 4), 2, 0, return_indices=True)
+    F.max_pool1d(t.zeros(1, 4), 2, padding=2, return_indices=True)
+    F.max_pool1d(t.zeros(1, 4), 5, return_indices=True)
+    F.max_pool1d(leaf(1, 4), 5)
+    F.max_pool1d(leaf(1, 4), 2, padding=-1)
+    F.max_pool1d(t.zeros(4), 2, return_indices=True)
+    F.max_pool1d(t.zeros(1, 0, 4), 2, return_indices=True)
+    F.max_pool1d(t.zeros(1, 4).bool(), 2, return_indices=True)
+    F.avg_pool1d(t.zeros(1, 4), 5)
+    F.avg_pool1d(t.zeros(1, 2, 0), 2)
+    F.max_pool2d(t.zeros(0, 4, 4), 2, padding=2)
+    F.max_pool2d(t.zeros(0, 4, 4), 2, dilation=0)
+    F.max_pool2d(t.zeros(1, 4, 4), 2, -1)
+    F.max_pool2d(t.zeros(0, 4, 4), 9)
+    F.max_pool3d(t.zeros(0, 4, 4, 4), 2, -1)
+    F.avg_pool2d(t.zeros(1, 1, 1, 4, 4), 2, 1, 5)
+    F.avg_pool2d(t.zeros(1, 1, 1, 4, 4), 2, 1)
+    F.avg_pool2d(t.zeros(1, 4, 4), 2, divisor_override=0, padding=-1)
+    F.avg_pool3d(t.zeros(0, 4, 4, 4), 2, 0)
+    F.adaptive_avg_pool1d(t.zeros(1, 4), None)
+    F.adaptive_avg_pool1d(t.zeros(1, 4).long(), 1)
+    F.adaptive_avg_pool1d(t.zeros(1, 2, 0), 2)
+    F.adaptive_avg_pool2d(t.zeros(1, 4), (2, 2))
+    F.adaptive_avg_pool2d(t.zeros(1, 4), 2)
+    F.adaptive_avg_pool2d(t.zeros(1, 4, 4), (2, 2, 2))
+    F.adaptive_avg_pool3d(t.zeros(1, 0, 4, 4, 4), 2)
+    F.adaptive_max_pool1d(t.zeros(1, 4), -1)
+    F.adaptive_max_pool2d(t.zeros(1, 4), (2, 2))
+    F.adaptive_max_pool2d(t.zeros(1, 4, 4), -2)
+    F.adaptive_max_pool3d(t.zeros(1, 4, 4), (2, 2, 2))
+    F.conv1d(t.zeros(1, 1, 4), t.zeros(1, 2))
+    F.conv2d(t.zeros(1, 1, 4, 3), t.zeros(1, 2, 2), padding="same")
+    F.conv2d(t.zeros(1, 1, 4, 3), t.zeros(1, 1, 1, 2, 2), padding="same")
+    F.conv_transpose2d(t.zeros(1, 1, 4, 3), t.zeros(1, 2))
+    F.soft_margin_loss(t.ones(5, 4), t.ones(5))
+    F.soft_margin_loss(t.ones(4), t.ones(5, 4))
+    F.soft_margin_loss(t.ones(5).long(), t.ones(5))
+    F.multi_margin_loss(t.ones(2, 3), t.tensor([0, 1]), weight=t.ones(1, 3))
+    F.multi_margin_loss(t.ones(2, 3), t.tensor([0, 1]), weight=t.ones(3).double())
+    F.multi_margin_loss(t.ones(2, 3).half(), t.tensor([0, 1]))
+    F.multi_margin_loss(t.ones(5, 4), t.ones(5, 4))
+    F.triplet_margin_with_distance_loss(t.zeros(3), t.zeros(3, 4), t.zeros(3, 4))
+    F.rrelu(t.zeros(3), 0.3, 0.1)
+    F.rrelu(t.zeros(3), 0.1, float("nan"), True)
+    F.bilinear(t.ones(2, 2, 3), t.ones(2, 4), t.ones(5, 3, 4))
+    F.bilinear(t.ones(2, 3), t.ones(3, 4), t.ones(5, 3, 4))
+    F.bilinear(t.ones(2, 3), t.ones(2, 4), t.ones(5, 3, 4), t.ones(6))
+    F.bilinear(t.ones(2, 3).double(), t.ones(2, 4), t.ones(5, 3, 4))
+    t.feature_alpha_dropout(t.ones(3, 2), 2.0, True)
+    t.dropout(t.ones(3), 2.0, True)
+    t.alpha_dropout(t.ones(3), -1.0, True)
+    t.dropout(t.ones(3).long(), 0.5, True)
+    F.feature_alpha_dropout(t.ones(3), 0.5, True)
+"""
+
+
+@pytest.mark.parametrize("expression", [
+    line.strip() for block in (FORMATS, NAMES, VALUES, ERRORS) for line in block.strip().splitlines()
+])  # fmt: skip
+def test_call(expression: str) -> None:
+    same_as_pytorch(
+        lambda torch: outcome(torch, expression), rtol=1e-2 if "float16" in expression else 1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "name", ["hardsigmoid", "hardtanh", "relu6", "softshrink", "leaky_relu", "mish", "softplus"]
+)
+def test_activations_of_16_bits(name: str, dtype: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.linspace(-4, 4, 33).to(getattr(torch, dtype)).requires_grad_()
+        out = getattr(torch.nn.functional, name)(x)
+        (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        found = [out, grad]
+        if name != "hardsigmoid":  # which has no second derivative in PyTorch
+            found += torch.autograd.grad(grad.sum(), x)
+        return [(each.detach().float(), str(each.dtype).partition(".")[2]) for each in found]
+
+    tolerance = 2e-2 if dtype == "bfloat16" else 4e-3
+    same_as_pytorch(program, rtol=tolerance, atol=tolerance)
+
+
+def test_soft_margin_loss_of_large_scores_has_second_derivatives() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([60.0, -60.0, 0.5], requires_grad=True)
+        loss = torch.nn.functional.soft_margin_loss(x, torch.tensor([1.0, 1.0, -1.0]))
+        (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+        return grad, torch.autograd.grad(grad.sum(), x)
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_sharp_attention_of_16_bits(dtype: str, create_graph: bool) -> None:
+    # Gradients of weights near 0 and 1 are small differences: with a rounded output they would be off by a fifth.
+    def program(torch: Any) -> Any:
+        sizes = ((4, 3, 8), (4, 6, 8), (4, 6, 8))
+        kind = getattr(torch, dtype)
+        made = [
+            (torch.arange(float(a * b * c)) * (k + 1.3))
+            .sin()
+            .mul(5)
+            .reshape(a, b, c)
+            .to(kind)
+            .requires_grad_()
+            for k, (a, b, c) in enumerate(sizes)
+        ]
+        out = torch.nn.functional.scaled_dot_product_attention(*made, is_causal=True)
+        grads = torch.autograd.grad((out * out).sum(), made, create_graph=create_graph)
+        return [each.detach().float() for each in (out, *grads)]
+
+    tolerance = 2e-3 if dtype == "float16" else 2e-2
+    same_as_pytorch(program, rtol=tolerance, atol=10 * tolerance)

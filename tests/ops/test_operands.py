@@ -1,0 +1,187 @@
+"""Where functions of PyTorch take tensors alone, and other errors of its operator database, against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.oracle import torch as oracle
+from tests.same import same_as_pytorch
+
+pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:index_reduce")]
+
+Program = Callable[[Any], Any]
+
+BOTH = """
+    arctan2 atan2 fmax fmin hypot logaddexp logical_and logical_or logical_xor maximum minimum
+""".split()
+FIRST = """
+    clamp clamp_max clamp_min copysign eq fmod ge greater greater_equal gt le less less_equal lt ne not_equal
+""".split()
+EITHER = """
+    bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor float_power remainder xlogy
+""".split()
+
+
+@pytest.mark.parametrize("name", [*BOTH, *FIRST, *EITHER])
+@pytest.mark.parametrize("numbers", [(True, False), (False, True), (True, True)])
+def test_numbers_for_tensors(name: str, numbers: tuple[bool, bool]) -> None:
+    def program(torch: Any) -> Any:
+        return getattr(torch, name)(*[2 if each else torch.tensor([1, 2, 3]) for each in numbers])
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("name", ["eq", "maximum", "bitwise_and"])
+def test_operands_by_name(name: str) -> None:
+    def program(torch: Any) -> Any:
+        x, y = torch.tensor([1, 2]), torch.nn.Parameter(torch.tensor([2, 1]), requires_grad=False)
+        call = getattr(torch, name)
+        return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4),
+    lambda torch: torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4),
+    lambda torch: torch.allclose(torch.ones(2), torch.ones(2), atol=-1),
+    lambda torch: torch.clamp_min(torch.ones(2), None),
+    lambda torch: torch.lerp(torch.ones(2), 1, 0.5),
+    lambda torch: torch.ones(2).lerp_(1, 0.5),
+    lambda torch: torch.ones(2).lerp_(torch.ones(2), torch.ones(2).double()),
+    lambda torch: torch.ones(2).lerp_(torch.ones(3), 0.5),
+    lambda torch: torch.hsplit(torch.ones(2, 2), "abc"),
+    lambda torch: torch.vsplit(torch.ones(2, 2), 1.0),
+    lambda torch: torch.dsplit(torch.ones(2, 2, 2), None),
+    lambda torch: torch.hstack([]),
+    lambda torch: torch.vstack(()),
+    lambda torch: torch.dstack([]),
+    lambda torch: torch.column_stack([]),
+    lambda torch: torch.linspace(0, 3, 1.0),
+    lambda torch: torch.logspace(torch.tensor(0), 3, 1.0),
+    lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1], dim=[1, 0]),
+    lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1]),
+    lambda torch: torch.fill(torch.ones(2), torch.ones(1)),
+    lambda torch: torch.gather(torch.ones(2, 2), 0, torch.zeros(1, dtype=torch.uint8)),
+    lambda torch: torch.take_along_dim(torch.ones(2, 2), torch.zeros(1), 0),
+    lambda torch: torch.einsum("ij,j->", torch.ones(2, 3).int(), torch.ones(3).int()),
+    lambda torch: torch.einsum("i,i->", torch.ones(3).int(), torch.ones(3)),
+])  # fmt: skip
+def test_errors(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+def _shared(torch: Any, count: int, **kwargs: Any) -> Any:
+    return torch.empty(1, **kwargs).expand(count)
+
+
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.gather(torch.arange(3), 0, (i := torch.tensor([0, 1, 1]))[1:], out=i[:2]),
+    lambda torch: torch.kthvalue(x := torch.ones(10), 5, out=(x, torch.tensor(0))),
+    lambda torch: torch.index_select(torch.ones(3, 6), 1, torch.tensor([0, 1]), out=_shared(torch, 6)),
+    lambda torch: torch.masked_select(torch.ones(3), torch.ones(3) > 0, out=_shared(torch, 6)),
+    lambda torch: torch.take(torch.ones(3), torch.tensor([0]), out=_shared(torch, 6)),
+    lambda torch: torch.nonzero(torch.ones(3), out=_shared(torch, 6, dtype=torch.int64)),
+    lambda torch: torch.scatter(torch.ones(3), 0, torch.tensor([0]), 1.0, out=_shared(torch, 6)),
+    lambda torch: torch.exp(torch.ones(3), out=_shared(torch, 6)),
+])  # fmt: skip
+def test_out_that_shares_memory(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.diff(torch.arange(4), 0, 0, torch.arange(2), torch.arange(3)),
+    lambda torch: [torch.logspace(*ends, dtype=torch.int32) for ends in (
+        (0, 1.2, 4, 3.0), (0.5, 2.7, 5, 3.0), (3, 0, 7, 2.0), (-2.5, 3.5, 8, 2.0), (4, 9, 1, 2.0))],
+    lambda torch: torch.logspace(0, 62, 5, 2.0, dtype=torch.int64),
+    lambda torch: [call(torch.ones(2, 2), 0, torch.zeros(0, dtype=torch.uint8), torch.ones(2, 2)) for call in (
+        torch.scatter, torch.scatter_add)],
+    lambda torch: torch.gather(torch.ones(2, 2), 0, torch.zeros(1, 0)).shape,
+    lambda torch: torch.index_add(torch.tensor([5], dtype=torch.uint8), 0, torch.tensor([0]),
+                                  torch.tensor([1], dtype=torch.uint8), alpha=-1),
+    lambda torch: torch.tensor(True).index_add(0, torch.tensor([0]), torch.tensor(True), alpha=True),
+    lambda torch: [torch.einsum(each, torch.ones(2, 3).int(), torch.arange(3).int()) for each in (
+        "ij,k->k", "ij,k->ij", "ij,j->i")],
+    lambda torch: [torch.einsum("i->", torch.arange(3).to(kind)) for kind in (torch.uint8, torch.bool)],
+    lambda torch: torch.einsum("i,i->i", torch.ones(3), torch.arange(3)),
+    lambda torch: [torch.histc(torch.linspace(-9.3, 9.1, 40).to(kind), 25, -10, 10).float() for kind in (
+        torch.float16, torch.bfloat16, torch.float32)],
+    lambda torch: torch.logcumsumexp(torch.linspace(-3, 3, 30).bfloat16(), 0).float(),
+    lambda torch: [torch.fill(torch.ones(2).int(), value) for value in (3, 2.5, True, torch.tensor(4))],
+    lambda torch: torch.autograd.grad(
+        torch.fill(torch.ones(2, requires_grad=True), value := torch.tensor(2.0, requires_grad=True)).sum(), value),
+    lambda torch: torch.tensor([2]).__rdiv__(3),
+])  # fmt: skip
+def test_values(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("program", [
+    lambda torch, x: x.clamp_min(torch.zeros(3)),
+    lambda torch, x: x.clamp_max(0.5),
+    lambda torch, x: x.clone().clamp_min_(torch.zeros(3)),
+    lambda torch, x: x.clone().clamp_max_(0.5),
+    lambda torch, x: x.lerp(torch.ones(3), 0.3),
+    lambda torch, x: x.lerp(torch.ones(3), torch.tensor(0.3)),
+    lambda torch, x: x.clone().lerp_(torch.ones(3), torch.tensor(0.3)),
+    lambda torch, x: torch.dist(x, torch.zeros(3)),
+    lambda torch, x: torch.cdist(x[None], torch.zeros(2, 3), 1.0),
+    lambda torch, x: torch.cumulative_trapezoid(x),
+    lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "mean"),
+    lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "amax"),
+    lambda torch, x: x.clone().index_reduce_(0, torch.tensor([1]), torch.ones(1), "prod"),
+    lambda torch, x: torch.aminmax(x)[0],
+    lambda torch, x: torch.aminmax(x, dim=0)[1],
+    lambda torch, x: torch.fill(x, 3),
+    lambda torch, x: torch.fill(x, torch.tensor(3)),
+])  # fmt: skip
+def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
+    names = [
+        program(library, library.ones(3, requires_grad=True)).grad_fn.name()
+        for library in (tinytorch, oracle)
+    ]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
+def test_distances_that_tie(p: float) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([[0.0, 0.0, 3.0], [1.0, 2.0, 2.0]], requires_grad=True)
+        y = torch.tensor([[1.0, 1.0, 3.0], [1.0, 2.0, 2.0], [0.0, 1.0, 1.0]], requires_grad=True)
+        out = torch.cdist(x, y, p, "donot_use_mm_for_euclid_dist")
+        return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0),
+    lambda torch: torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")),
+    lambda torch: torch.dist(torch.ones(3), 1),
+    lambda torch: torch.dist(torch.ones(3).int(), torch.ones(3).int()),
+    lambda torch: torch.dist(torch.ones(3).half(), torch.zeros(3), 3),
+    lambda torch: torch.dist(torch.ones(0), torch.zeros(0), float("inf")),
+    lambda torch: torch.cdist(torch.ones(0, 4), torch.ones(3, 4), 1.0),
+    lambda torch: torch.cdist(torch.ones(2, 0), torch.ones(3, 0), 0.5),
+    lambda torch: torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]), dx=0.3),
+    lambda torch: torch.cumulative_trapezoid(torch.tensor([1, 5, 10])),
+    lambda torch: torch.cumulative_trapezoid(torch.tensor([1.0, 5.0]), torch.tensor([0.0, 3.0])),
+])  # fmt: skip
+def test_distances_and_integrals(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+def test_gradient_of_logcumsumexp_is_exact_in_float32() -> None:
+    """Its sums are taken in float64, as PyTorch's: values far apart lose nothing."""
+
+    def program(torch: Any) -> Any:
+        x = (torch.arange(60.0) * 7 % 19 - 9).reshape(5, 12).requires_grad_()
+        out = torch.logcumsumexp(x, 1)
+        return torch.autograd.grad(out, x, torch.sin(torch.arange(60.0)).reshape(5, 12) * 3)
+
+    same_as_pytorch(program, rtol=1e-5, atol=1e-6)

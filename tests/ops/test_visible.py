@@ -1,0 +1,259 @@
+"""What can be seen of results besides their values: strides, names of nodes, dtypes, and errors at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+
+Program = Callable[[Any], Any]
+
+pytestmark = needs_oracle
+
+
+def leaf(torch: Any, *shape: int) -> Any:
+    return (torch.arange(float(torch.Size(shape).numel())).reshape(shape) / 7).requires_grad_()
+
+
+def name(x: Any) -> str | None:
+    return None if x.grad_fn is None else x.grad_fn.name()
+
+
+NAMES: dict[str, Program] = {
+    "x ** y": lambda torch: name(leaf(torch, 3) ** leaf(torch, 3)),
+    "x ** 2": lambda torch: name(leaf(torch, 3) ** 2),
+    "x ** 2.0": lambda torch: name(leaf(torch, 3) ** 2.0),
+    "2 ** x": lambda torch: name(2 ** leaf(torch, 3)),
+    "pow(x, y)": lambda torch: name(torch.pow(leaf(torch, 3), torch.tensor(2))),
+    "pow_(y)": lambda torch: name(leaf(torch, 3).clone().pow_(leaf(torch, 3))),
+    "pow_(2)": lambda torch: name(leaf(torch, 3).clone().pow_(2)),
+    "float_power": lambda torch: name(torch.float_power(leaf(torch, 3), leaf(torch, 3))),
+    "trace": lambda torch: name(torch.trace(leaf(torch, 2, 3))),
+    "dot": lambda torch: name(torch.dot(leaf(torch, 3), leaf(torch, 3))),
+    "vdot": lambda torch: name(torch.vdot(leaf(torch, 3), leaf(torch, 3))),
+    "narrow_copy": lambda torch: name(torch.narrow_copy(leaf(torch, 4, 2), 0, 1, 2)),
+    "slice_copy": lambda torch: name(torch.slice_copy(leaf(torch, 4, 2), 0, 1, 2)),
+    "normal(x, y)": lambda torch: name(torch.normal(leaf(torch, 3), torch.ones(3))),
+    "normal(x, 1.0)": lambda torch: name(torch.normal(leaf(torch, 3), 1.0)),
+    "normal(1.0, x)": lambda torch: name(torch.normal(1.0, leaf(torch, 3))),
+    "normal_": lambda torch: name(leaf(torch, 3).clone().normal_()),
+    "polygamma": lambda torch: name(torch.polygamma(1, leaf(torch, 3))),
+    "polygamma_": lambda torch: name(leaf(torch, 3).clone().polygamma_(1)),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_each_overload_has_its_node(case: str) -> None:
+    same_as_pytorch(NAMES[case])
+
+
+REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "max", "min")
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_scatter_reduce(reduce: str, include_self: bool, kind: str) -> None:
+    def program(torch: Any) -> Any:
+        index = torch.tensor([0, 0, 2])
+        x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
+        written = x.clone()
+        same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
+        return (
+            x.scatter_reduce(0, index, src, reduce, include_self=include_self),
+            written,
+            same,
+            written._version,
+        )
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", REDUCTIONS[:5])
+def test_gradients_of_scatter_reduce_in_place(reduce: str, include_self: bool) -> None:
+    def program(torch: Any) -> Any:
+        x, src = leaf(torch, 4, 3), (leaf(torch, 2, 3) * 3 - 1).detach().requires_grad_()
+        index = torch.tensor([[0, 1, 1], [0, 2, 1]])
+        out = x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self)
+        first = torch.autograd.grad((out**2).sum(), (x, src), create_graph=True)
+        second = torch.autograd.grad(sum((each**2).sum() for each in first), (x, src))
+        return name(out), out, first, second
+
+    same_as_pytorch(program, rtol=1e-4)
+
+
+FORMATS: dict[str, Program] = {
+    f"{label}, {arguments}": lambda torch, given=given, source=source: [
+        (made.dtype, made.stride(), name(made), made is x)
+        for x in [source(leaf(torch, 2, 3, 4, 5))]
+        for made in [given(torch, x)]
+    ]
+    for label, source in {
+        "contiguous": lambda x: x,
+        "permuted": lambda x: x.permute(0, 2, 3, 1),
+        "one pixel": lambda x: x[:, :, :1, :1],
+    }.items()
+    for arguments, given in {
+        "channels_last": lambda torch, x: x.to(memory_format=torch.channels_last),
+        "contiguous_format": lambda torch, x: x.to(memory_format=torch.contiguous_format),
+        "preserve_format": lambda torch, x: x.to(memory_format=torch.preserve_format),
+        "copy": lambda torch, x: x.to(copy=True, memory_format=torch.contiguous_format),
+        "both": lambda torch, x: x.to(torch.float64, memory_format=torch.channels_last),
+        "double": lambda torch, x: x.double(memory_format=torch.channels_last),
+        "again": lambda torch, x: x.to(memory_format=torch.channels_last).to(
+            memory_format=torch.channels_last
+        ),
+        "no rank": lambda torch, x: x[0].to(memory_format=torch.channels_last),
+        "clone": lambda torch, x: x.clone(memory_format=torch.channels_last),
+    }.items()
+}
+
+
+@pytest.mark.parametrize("case", FORMATS)
+def test_to_a_memory_format_is_one_copy(case: str) -> None:
+    same_as_pytorch(FORMATS[case])
+
+
+LAYOUTS: dict[str, Program] = {
+    "nonzero": lambda torch: torch.nonzero(torch.eye(3)).stride(),
+    "nonzero of none": lambda torch: torch.nonzero(torch.zeros(3, 3)).shape,
+    "nonzero as a tuple": lambda torch: [
+        (each, each.stride()) for each in torch.nonzero(torch.eye(3), as_tuple=True)
+    ],
+    "nonzero of a number": lambda torch: [
+        torch.nonzero(torch.tensor(1)),
+        torch.nonzero(torch.tensor(1), as_tuple=True),
+        torch.nonzero(torch.tensor(0), as_tuple=True),
+    ],
+    "argwhere": lambda torch: torch.argwhere(torch.eye(3)).stride(),
+    "nonzero_static": lambda torch: torch.nonzero_static(torch.eye(3), size=2).stride(),
+    "multinomial": lambda torch: torch.multinomial(torch.ones(3, 10), 3).stride(),
+    "quantile": lambda torch: [
+        (each, each.stride())
+        for each in (
+            torch.quantile(leaf(torch, 3, 4, 5).detach(), torch.tensor([0.3, 0.6]), dim, keepdim)
+            for dim in (0, 1, 2, None)
+            for keepdim in (True, False)
+        )
+    ],
+    "unravel_index": lambda torch: [
+        (each, each.stride())
+        for kind in (torch.uint8, torch.int32, torch.int64)
+        for each in torch.unravel_index(torch.tensor([[5, 3], [1, 255]], dtype=kind), (4, 5, 600))
+    ],
+    "unravel_index of nothing": lambda torch: torch.unravel_index(
+        torch.zeros(0, dtype=torch.int64), (2, 0)
+    ),
+    "unravel_index into nothing": lambda torch: torch.unravel_index(torch.tensor(3), (2, 0)),
+    "unravel_index by floats": lambda torch: torch.unravel_index(torch.tensor(3), (2, 2.0)),
+    "unique_consecutive of nothing": lambda torch: [
+        torch.unique_consecutive(torch.zeros(5, 0, 5), True, True, dim=1),
+        torch.unique_consecutive(torch.zeros(0, 5), True, dim=0),
+        torch.unique_consecutive(torch.zeros(5, 0, 5), True),
+    ],
+    "nan_to_num": lambda torch: [
+        torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf, -torch.inf]).to(kind), **given).float()
+        for kind in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+        for given in ({}, {"nan": 2.0}, {"posinf": 7.0, "neginf": -3}, {"nan": torch.inf, "posinf": 1e9})
+    ],
+    "trace": lambda torch: [
+        torch.trace(leaf(torch, 2, 3).detach().to(kind))
+        for kind in (torch.float16, torch.float32, torch.float64, torch.uint8, torch.int64)
+    ],
+    "trace of nothing": lambda torch: torch.trace(torch.zeros(0, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_layouts(case: str) -> None:
+    same_as_pytorch(LAYOUTS[case])
+
+
+WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "masked_fill": lambda torch, x, value: x.masked_fill(torch.tensor([True, False]), value),
+    "masked_fill_": lambda torch, x, value: x.masked_fill_(torch.tensor([True, False]), value),
+    "index_fill": lambda torch, x, value: x.index_fill(0, torch.tensor([1]), value),
+    "scatter": lambda torch, x, value: x.scatter(0, torch.tensor([1]), value),
+    "fill_": lambda torch, x, value: x.fill_(value),
+    "x[0] =": lambda torch, x, value: x.__setitem__(0, value) or x,
+    "x[mask] =": lambda torch, x, value: x.__setitem__(torch.tensor([True, False]), value) or x,
+}
+
+
+@pytest.mark.parametrize("value", [1e9, -1e9, 65504.0, 65510.0, float("inf"), 1e39, 1e300, 10**6])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("write", WRITES)
+def test_numbers_that_a_dtype_cannot_hold(write: str, kind: str, value: float) -> None:
+    same_as_pytorch(
+        lambda torch: WRITES[write](
+            torch, torch.ones(2, dtype=getattr(torch, kind)), value
+        ).double()
+    )
+
+
+ERRORS: dict[str, Program] = {
+    "narrow from a vector": lambda torch: torch.ones(5).narrow(0, torch.tensor([1]), 2),
+    "narrow from a bool": lambda torch: torch.ones(5).narrow(0, torch.tensor(True), 2),
+    "narrow from a float": lambda torch: torch.ones(5).narrow(0, torch.tensor(1.0), 2),
+    "narrow from a number": lambda torch: torch.ones(5).narrow(0, torch.tensor(1), 2),
+    "narrow_copy: dim": lambda torch: torch.narrow_copy(torch.ones(5), 1, 0, 0),
+    "narrow_copy: negative dim": lambda torch: torch.narrow_copy(torch.ones(5), -2, 0, 0),
+    "narrow_copy: length": lambda torch: torch.narrow_copy(torch.ones(5), 0, 0, -1),
+    "narrow_copy: start": lambda torch: torch.narrow_copy(torch.ones(5), 0, 6, 0),
+    "trace of a vector": lambda torch: torch.trace(torch.ones(3)),
+    "trace of a number": lambda torch: torch.trace(3),
+    "vdot of a number": lambda torch: torch.vdot(torch.ones(3), 2),
+    "multinomial: negative": lambda torch: torch.multinomial(torch.tensor([1.0, -1.0]), 2, True),
+    "multinomial: infinite": lambda torch: torch.multinomial(torch.tensor([1.0, torch.inf]), 2, True),
+    "multinomial: NaN": lambda torch: torch.multinomial(torch.tensor([1.0, torch.nan]), 2, True),
+    "multinomial: NaN, one": lambda torch: torch.multinomial(torch.tensor([1.0, torch.nan]), 1, True),
+    "multinomial: too many": lambda torch: torch.multinomial(torch.ones(1).expand(2**24 + 1), 3),
+    "scatter_reduce: name": lambda torch: torch.ones(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1), "maximum"),
+    "scatter_reduce: number": lambda torch: torch.ones(3).scatter_reduce(0, torch.tensor([0]), 2.0, "sum"),
+    "scatter_reduce: dtype": lambda torch: torch.ones(3).scatter_reduce(
+        0, torch.tensor([0]), torch.ones(1, dtype=torch.int64), "sum"
+    ),
+    "scatter_reduce_ of itself": lambda torch: (
+        lambda x: x.scatter_reduce_(0, torch.tensor([0, 0, 1]), x, "sum")
+    )(torch.ones(3)),
+    **{
+        f"{path} of numbers": lambda torch, path=path: (
+            getattr(torch.special if path.startswith("special") else torch, path.split(".")[-1])(2, 3)
+        )
+        for path in (
+            "pow", "rsub", "special.zeta", "special.xlog1py", "special.legendre_polynomial_p",
+            "special.chebyshev_polynomial_t",
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case: str) -> None:
+    same_as_pytorch(ERRORS[case])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 1e5, 1e-8, 7])
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, number: x * number,
+        lambda x, number: number * x,
+        lambda x, number: x / number,
+        lambda x, number: number / (x + 4),
+        lambda x, number: x.clone().mul_(number),
+        lambda x, number: x.clone().div_(number),
+    ],
+)
+def test_a_number_is_not_rounded_to_sixteen_bits_first(compute, number, dtype):
+    def program(torch):
+        x = torch.linspace(-3, 3, 101).to(getattr(torch, dtype))
+        return compute(x, number).float(), compute(x, torch.tensor(number)).float()
+
+    same_as_pytorch(program)
