@@ -568,7 +568,7 @@ class Tensor:
             name=name,
             requires_grad=self._requires_grad,
             grad_fn=grad_fn,
-            tangent=None if tangent is None else repr(tangent),
+            tangent=None if tangent is None else format(tangent),
         )
 
     # Copies and pickles ---------------------------------------------------------------------------

@@ -10,13 +10,8 @@ from tinytorch.nn.modules.utils import _ntuple
 from tinytorch.ops.conv import _conv_input, _conv_weight
 
 __all__ = [
-    "conv1d_input",
-    "conv1d_weight",
-    "conv2d_input",
-    "conv2d_weight",
-    "conv3d_input",
-    "conv3d_weight",
-]
+    "conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight",
+]  # fmt: skip
 
 
 def _fitting(
@@ -47,124 +42,81 @@ def _fitting(
     )
 
 
-def conv1d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv1d` with respect to its input.
+def _of_input(n: int) -> Any:
+    def gradient(
+        input_size: Sequence[int],
+        weight: Tensor,
+        grad_output: Tensor,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        """Return the gradient of a convolution with respect to its input.
 
-    Args:
-        input_size: the shape of the input, (N, C_in, L).
-        weight: shape (C_out, C_in / groups, K).
-        grad_output: the gradient of the output, (N, C_out, L_out).
-        stride, padding, dilation, groups: those of the convolution.
+        Args:
+            input_size: the shape of the input, (N, C_in, *).
+            weight: shape (C_out, C_in / groups, *).
+            grad_output: the gradient of the output, (N, C_out, *).
+            stride, padding, dilation, groups: those of the convolution.
 
-    Raises:
-        RuntimeError: sizes do not fit.
+        Raises:
+            RuntimeError: sizes do not fit.
 
-    Example:
-        >>> import tinytorch as torch
-        >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
-        >>> g = torch.tensor([[[1.0, 10.0]]])
-        >>> torch.nn.grad.conv1d_input(x.shape, w, g)
-        tensor([[[ 1., 12., 20.]]])
-    """
-    settings = _fitting(1, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
-    return out
+        Example:
+            >>> import tinytorch as torch
+            >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
+            >>> g = torch.tensor([[[1.0, 10.0]]])
+            >>> torch.nn.grad.conv1d_input(x.shape, w, g)
+            tensor([[[ 1., 12., 20.]]])
+        """
+        settings = (stride, padding, dilation, groups)
+        settings = _fitting(n, input_size, weight.shape, grad_output, *settings)
+        out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
+        return out
 
-
-def conv1d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv1d` with respect to its weight.
-
-    Args:
-        input: shape (N, C_in, L).
-        weight_size: the shape of the weight, (C_out, C_in / groups, K).
-        grad_output: the gradient of the output, (N, C_out, L_out).
-        stride, padding, dilation, groups: those of the convolution.
-
-    Raises:
-        RuntimeError: sizes do not fit.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])
-        >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
-        tensor([[[21., 32.]]])
-    """
-    settings = _fitting(1, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
-    return out
+    return _named(f"conv{n}d_input", gradient)
 
 
-def conv2d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv2d` with respect to its input; see `conv1d_input`."""
-    settings = _fitting(2, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
-    return out
+def _of_weight(n: int) -> Any:
+    def gradient(
+        input: Tensor,
+        weight_size: Sequence[int],
+        grad_output: Tensor,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        """Return the gradient of a convolution with respect to its weight.
+
+        Args:
+            input: shape (N, C_in, *).
+            weight_size: the shape of the weight, (C_out, C_in / groups, *).
+            grad_output: the gradient of the output, (N, C_out, *).
+            stride, padding, dilation, groups: those of the convolution.
+
+        Raises:
+            RuntimeError: sizes do not fit.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])
+            >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
+            tensor([[[21., 32.]]])
+        """
+        settings = (stride, padding, dilation, groups)
+        settings = _fitting(n, input.shape, weight_size, grad_output, *settings)
+        out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
+        return out
+
+    return _named(f"conv{n}d_weight", gradient)
 
 
-def conv2d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv2d` with respect to its weight; see `conv1d_weight`."""
-    settings = _fitting(2, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
-    return out
+def _named(name: str, function: Any) -> Any:
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-def conv3d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv3d` with respect to its input; see `conv1d_input`."""
-    settings = _fitting(3, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
-    return out
-
-
-def conv3d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the gradient of `conv3d` with respect to its weight; see `conv1d_weight`."""
-    settings = _fitting(3, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
-    out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
-    return out
+conv1d_input, conv2d_input, conv3d_input = (_of_input(n) for n in (1, 2, 3))
+conv1d_weight, conv2d_weight, conv3d_weight = (_of_weight(n) for n in (1, 2, 3))

@@ -1,0 +1,56 @@
+"""The older names of `torch.amp` for one device: `torch.cpu.amp` and `torch.cuda.amp`, deprecated as in PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tinytorch import dtypes
+from tinytorch.amp.autocast_mode import autocast
+from tinytorch.amp.grad_scaler import GradScaler
+
+__all__ = ["deprecated", "older_names"]
+
+
+def deprecated(name: str, instead: str) -> None:
+    """Warn of the call, two levels up, of something deprecated."""
+    warnings.warn(
+        f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def older_names(device: str, usual: dtypes.dtype) -> tuple[Any, Any]:
+    """Return the classes `autocast` and `GradScaler` of a device, which take the device's name for granted.
+
+    Args:
+        device: "cpu" or "cuda".
+        usual: the dtype that its `autocast` computes in if none is given.
+    """
+
+    class Autocast(autocast):
+        def __init__(
+            self, enabled: bool = True, dtype: dtypes.dtype = usual, cache_enabled: bool = True
+        ) -> None:
+            deprecated(f"{device}.amp.autocast", f"autocast('{device}', args...)")
+            super().__init__(device, dtype, enabled, cache_enabled)
+
+    class Scaler(GradScaler):
+        def __init__(
+            self,
+            init_scale: float = 65536.0,
+            growth_factor: float = 2.0,
+            backoff_factor: float = 0.5,
+            growth_interval: int = 2000,
+            enabled: bool = True,
+        ) -> None:
+            deprecated(f"{device}.amp.GradScaler", f"GradScaler('{device}', args...)")
+            factors = (init_scale, growth_factor, backoff_factor)
+            super().__init__(device, *factors, growth_interval, enabled)
+
+    for made, base in ((Autocast, autocast), (Scaler, GradScaler)):
+        made.__name__ = made.__qualname__ = base.__name__
+        made.__module__ = f"tinytorch.{device}.amp"
+        made.__doc__ = f'`torch.amp.{base.__name__}("{device}", …)`: deprecated, as in PyTorch.'
+    return Autocast, Scaler
