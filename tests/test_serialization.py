@@ -483,7 +483,9 @@ def test_options_that_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj", [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})], ids=str
+    "obj",
+    [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})],
+    ids=["function", "instance", "class"],
 )
 def test_what_has_no_name_cannot_be_saved(obj: Any) -> None:
     with pytest.raises(pickle.PicklingError, match="Can't pickle"):
@@ -1217,6 +1219,7 @@ def test_a_whole_module_of_pytorch_is_read(which: int) -> None:
 @needs_oracle
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_optimizers_generators_and_functions_of_pytorch_are_read() -> None:
+    torch.manual_seed(0)
     layer = torch.nn.Linear(2, 1)
     adam = torch.optim.Adam(layer.parameters(), lr=0.1)
 

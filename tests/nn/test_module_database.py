@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle import needs_oracle
+from tests.oracle import needs_oracle, package
 
 
 @needs_oracle
 def test_pytorchs_samples() -> None:
-    pytest.importorskip("expecttest", reason="PyTorch's samples need it")
+    package("expecttest")
     run = subprocess.run(
         [sys.executable, "-m", "tests.nn.module_database"],
         cwd=Path(__file__).parents[2],

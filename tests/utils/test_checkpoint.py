@@ -298,7 +298,7 @@ def test_the_variant_is_to_be_named() -> None:
         {"use_reentrant": False, "debug": True, "context_fn": lambda: None},
         {"use_reentrant": False, "nothing": 1},
     ],
-    ids=str,
+    ids=lambda options: "-".join(options),
 )
 def test_options_that_are_refused(options: Any) -> None:
     def program(torch: Any) -> Any:
