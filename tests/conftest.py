@@ -15,6 +15,11 @@ SEED = int(os.environ.get("TINYTORCH_SEED", "0"))
 settings.load_profile(PROFILE)
 
 
+# Not looked through for examples: its import takes PyTorch's database of operators, which tests/ops/test_opinfo.py asks
+# for where that is installed.
+collect_ignore = ["opinfo.py"]
+
+
 def seeded(test: Any) -> Any:
     """Let a long run of a test start from the seed."""
     return seed(SEED)(test) if PROFILE == "long" else test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -23,6 +24,16 @@ if torch is not None:
 
 #: Marks a test that compares with PyTorch.
 needs_oracle = pytest.mark.skipif(torch is None, reason="PyTorch (the oracle) is not installed")
+
+
+def package(name: str) -> Any:
+    """Return a package that parity tests need beside PyTorch, or skip the test module that asked for it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        if REQUIRED:
+            raise
+        return pytest.skip(f"{name} is not installed", allow_module_level=True)
 
 
 def module() -> Any:

@@ -7,7 +7,9 @@ A `dtype` is PyTorch's name for an element type; `dtype.numpy` is NumPy's. The r
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -333,3 +335,45 @@ class iinfo:
 
     def __hash__(self) -> builtins.int:
         return hash(self.dtype)
+
+
+# Which numbers a dtype holds ----------------------------------------------------------------------
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+}  # fmt: skip
+
+
+@functools.cache
+def limits_of(kind: dtype) -> tuple[Any, Any]:
+    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
+    if kind is bool:
+        return 0, 1
+    limits = finfo(kind) if kind.is_floating_point else iinfo(kind)
+    return limits.min, limits.max
+
+
+def fits(value: Any, kind: dtype) -> Any:
+    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
+
+    Raises:
+        RuntimeError: it is out of the range of `kind`.
+    """
+    if kind is bool or kind is float64:
+        return value
+    least, greatest = limits_of(kind)
+    if kind.is_floating_point:
+        overflows = math.isfinite(value) and abs(value) > greatest
+    elif not math.isfinite(value):
+        overflows = True
+    else:
+        wraps = kind is uint8 and isinstance(value, builtins.int)
+        overflows = not (-greatest if wraps else least) <= value <= greatest
+    if overflows:
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
+        )
+    if kind.is_floating_point:
+        return value
+    return builtins.int(value) % 256 if kind is uint8 else builtins.int(value)

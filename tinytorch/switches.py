@@ -95,7 +95,13 @@ _between_operations: int | None = None  # threads, if they were set
 
 
 def get_num_interop_threads() -> int:
-    """Return how many threads run operations side by side: what was set, by default the number of processors."""
+    """Return how many threads run operations side by side: what was set, by default the number of processors.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_num_interop_threads() > 0
+        True
+    """
     return _between_operations or os.cpu_count() or 1
 
 

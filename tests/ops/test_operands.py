@@ -185,3 +185,68 @@ def test_gradient_of_logcumsumexp_is_exact_in_float32() -> None:
         return torch.autograd.grad(out, x, torch.sin(torch.arange(60.0)).reshape(5, 12) * 3)
 
     same_as_pytorch(program, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [7e4, -1e9, float("inf"), float("-inf"), 2.0])
+@pytest.mark.parametrize(
+    "name", ["clamp_min", "clamp_max", "clamp", "pad", "threshold", "hardtanh"]
+)
+def test_numbers_that_float16_cannot_hold(name: str, value: float) -> None:
+    def program(torch: Any) -> Any:
+        x, functional = torch.tensor([0.5, -3.0]).half(), torch.nn.functional
+        if name == "pad":
+            return functional.pad(x, (1, 1), value=value).float()
+        if name == "threshold":
+            return functional.threshold(x, 0.1, value).float()
+        if name == "hardtanh":
+            return functional.hardtanh(x, -abs(value), abs(value)).float()
+        if name == "clamp":
+            return x.clamp(-abs(value), abs(value)).float()
+        return getattr(x, name)(value).float()
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("program", [
+    lambda torch, x: torch.addcmul(x, x, x, value=0.1),
+    lambda torch, x: torch.addcdiv(x, x, x * 3, value=0.1),
+    lambda torch, x: torch.lerp(x, x * 2, 0.3),
+    lambda torch, x: torch.lerp(x, x * 2, 0.7),
+    lambda torch, x: x.pow(1.1),
+    lambda torch, x: torch.nn.functional.leaky_relu(x, 0.1),
+    lambda torch, x: torch.nn.functional.softplus(x, 0.1),
+])  # fmt: skip
+def test_numbers_of_16_bits(program: Any, dtype: str) -> None:
+    """They are rounded as PyTorch rounds them: mostly, the result alone."""
+
+    def run(torch: Any) -> Any:
+        x = torch.tensor([0.1, 0.3, 1.7, 2.3, 3.9, -0.7, 300.0]).to(getattr(torch, dtype))
+        return program(torch, x).float().nan_to_num(-1)
+
+    same_as_pytorch(run, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (1, 0, 2, 3)])
+def test_attention_lies_in_memory_as_its_query(order: tuple[int, ...]) -> None:
+    def program(torch: Any) -> Any:
+        sizes = [0] * 4
+        for place, size in zip(order, (2, 3, 4, 8), strict=True):
+            sizes[place] = size
+        query, key = torch.ones(sizes).permute(*order), torch.ones(2, 3, 6, 8)
+        out = torch.nn.functional.scaled_dot_product_attention(query, key, key)
+        return out.stride(), tuple(out.shape)
+
+    same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+def test_moments_with_the_mean_are_one_node(name: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([[1.0, 2.0, 4.0], [0.5, 3.0, 5.0]], requires_grad=True)
+        made = getattr(torch, name)(x, dim=1)
+        (only_mean,) = torch.autograd.grad(made[1].sum(), x, retain_graph=True)
+        (both,) = torch.autograd.grad((made[0] * made[1]).sum(), x)
+        return made[0].grad_fn.name(), made[0].grad_fn is made[1].grad_fn, only_mean, both
+
+    same_as_pytorch(program)

@@ -445,6 +445,7 @@ class AccumulateGrad(Node):
     """
 
     __slots__ = ("variable",)
+    __init__ = object.__init__
 
     variable: Tensor
 
@@ -561,7 +562,7 @@ def leaf_edge(leaf: Tensor) -> Edge:
 
 def _accumulator(leaf: Tensor) -> AccumulateGrad:
     """Return a new `AccumulateGrad` for a leaf."""
-    node: AccumulateGrad = _new(AccumulateGrad)
+    node = AccumulateGrad()
     array = leaf._array
     node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
     node.edges = node.saved = ()
@@ -574,7 +575,6 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
 
 
 _making = threading.RLock()  # of what a leaf or a node has one of
-_new: Any = object.__new__
 _weakly = weakref.ref
 
 

@@ -99,7 +99,7 @@ def relu(x: Array, out: Array | None = None) -> Array:
 
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         return leaky_relu(x.astype(np.float32), slope).astype(x.dtype)
     low = x * slope
     if 0 < slope <= 1:
@@ -173,7 +173,7 @@ def log_sigmoid(x: Array) -> Array:
 
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         return softplus(x.astype(np.float32), beta, threshold).astype(x.dtype)
     scaled = x * beta
     out = np.log1p(np.exp(np.minimum(scaled, threshold)))

@@ -100,7 +100,9 @@ def forward(
     weights = np.empty_like(q, shape=(*batch, length, keys), order="C")
     same = keep is None and v.shape[-1] == q.shape[-1]
     shape = (*batch, length, v.shape[-1])
-    out = _in_rows(q, shape) if same else np.empty_like(q, shape=shape, order="C")
+    # It lies in memory as the query does: in rows, where the heads are a dimension of the features.
+    like_query = same and query.shape == shape and 0 not in q.strides
+    out = np.empty_like(q, shape=shape, order="K" if like_query else "C")
 
     def work(some: Any) -> None:
         part = weights[some]

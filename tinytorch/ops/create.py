@@ -7,7 +7,6 @@ layout, and nothing to pin.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.mode import local
 from tinytorch.device import as_device
 from tinytorch.dtypes import dtype as Dtype
+from tinytorch.dtypes import fits, limits_of
 from tinytorch.kernels.random import fused
 from tinytorch.ops.pointwise import no_such_call
 
@@ -205,46 +205,6 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
             f"{type(value).__name__}"
         )
     return value
-
-
-_C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-}  # fmt: skip
-
-
-@functools.cache
-def limits_of(kind: Dtype) -> tuple[Any, Any]:
-    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
-    if kind is dtypes.bool:
-        return 0, 1
-    limits = dtypes.finfo(kind) if kind.is_floating_point else dtypes.iinfo(kind)
-    return limits.min, limits.max
-
-
-def fits(value: Any, kind: Dtype) -> Any:
-    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
-
-    Raises:
-        RuntimeError: it is out of the range of `kind`.
-    """
-    if kind is dtypes.bool or kind is dtypes.float64:
-        return value
-    least, greatest = limits_of(kind)
-    if kind.is_floating_point:
-        overflows = math.isfinite(value) and abs(value) > greatest
-    elif not math.isfinite(value):
-        overflows = True
-    else:
-        wraps = kind is dtypes.uint8 and isinstance(value, int)
-        overflows = not (-greatest if wraps else least) <= value <= greatest
-    if overflows:
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
-        )
-    if kind.is_floating_point:
-        return value
-    return int(value) % 256 if kind is dtypes.uint8 else int(value)
 
 
 # From data ----------------------------------------------------------------------------------------

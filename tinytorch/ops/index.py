@@ -20,12 +20,11 @@ from tinytorch.autograd.inplace import check_overlap, in_place, writing
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import as_array, op
 from tinytorch.autograd.view import announce, count_write, expanded, needs_grad, shared_places
-from tinytorch.dtypes import FLOATS
+from tinytorch.dtypes import FLOATS, fits
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.create import fits
 from tinytorch.ops.shape import (
     aliased,
     axis_is_dim,

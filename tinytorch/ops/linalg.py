@@ -55,7 +55,9 @@ def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> A
     kind = a.dtype
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
+    if (
+        kind.kind in FLOATS and kind.itemsize < 4
+    ):  # (V: bfloat16) summed as float32, as PyTorch does
         return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
     return product(a, b)
 

@@ -20,7 +20,7 @@ from tinytorch.kernels import activation, loss
 from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg import mm_nn, mm_tn
-from tinytorch.ops.pointwise import kept, zero_gradient
+from tinytorch.ops.pointwise import check_fits, kept, zero_gradient
 from tinytorch.ops.shape import cat
 
 __all__ = [
@@ -304,6 +304,7 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
         >>> torch.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])
     """
+    check_fits(x, threshold, value)
     return activation.choose(x <= threshold, np.full_like(x, value), x)
 
 
@@ -325,6 +326,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return `x` bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
+    check_fits(x, min_val, max_val)
     low, high = x.dtype.type(min_val), x.dtype.type(max_val)
     if x.dtype.kind == "V":  # (which NumPy's clip makes float32 of)
         return np.minimum(np.maximum(x, low), high)
@@ -1033,6 +1035,7 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     )
     if min(shape, default=0) < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    check_fits(x, value)
     out = np.full_like(x, value, shape=shape)
     inner = tuple(
         [

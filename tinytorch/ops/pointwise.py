@@ -467,7 +467,8 @@ def _power(a: Any, b: Any) -> Any:
             wide = np.atleast_1d(
                 a.astype(np.float32)
             )  # (to 0-d powers of 0.5 NumPy takes the root)
-            return np.power(wide, np.full_like(wide, b)).astype(a.dtype).reshape(a.shape)
+            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch too rounds it to float16)
+            return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
         if b == 0.5:
             return np.sqrt(a)
         if b == -1:
@@ -508,7 +509,10 @@ def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
 _raised, _raised_to, _number_raised = (
     renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
 )
-_raised.op.node_class._order, _number_raised.op.node_class._order = (0,), (1,)  # a number is no input
+_raised.op.node_class._order, _number_raised.op.node_class._order = (
+    (0,),
+    (1,),
+)  # a number is no input
 
 
 def pow(input: Any, exponent: Any) -> Tensor:
@@ -1275,6 +1279,8 @@ fmin = pointwise(
 
 def _between(x: Any, min: Any = None, max: Any = None) -> Any:
     if type(min) in _REAL and type(max) in _REAL and x.dtype.kind == "f":
+        if x.itemsize == 2 or max > _LARGE or min < -_LARGE:
+            check_fits(x, min, max)
         return x.clip(min, max)  # twice as fast as the two
     if min is not None:
         x = np.maximum(x, _bound(min, x))
@@ -1282,10 +1288,20 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 _REAL = frozenset((builtins.int, builtins.float))
+_LARGE = 1e38  # float32 holds numbers up to it, and some beyond
+
+
+def check_fits(x: Any, *values: Any) -> None:
+    """Raise PyTorch's error if a number is out of the range of the dtype of `x`."""
+    if x.itemsize < 4 or builtins.any(builtins.abs(each) > _LARGE for each in values):
+        for each in values:
+            dtypes.fits(each, dtypes.from_numpy_dtype(x.dtype))
 
 
 def _bound(value: Any, x: Any) -> Any:
     """Return a bound in the dtype of `x`; NumPy would widen bfloat16 with a Python number."""
+    if type(value) in _REAL and x.dtype.kind in FLOATS:
+        check_fits(x, value)
     return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
 
 
@@ -1469,7 +1485,7 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
 def _lerp(x: Any, end: Any, weight: builtins.float) -> Any:
     if x.dtype.kind in "biu":
         raise _refused("lerp_kernel_scalar", x)
-    if x.dtype.kind == "V":
+    if x.itemsize == 2:
         wide = _lerp.op.kernel(x.astype(np.float32), end.astype(np.float32), weight)
         return wide.astype(x.dtype)
     return x + weight * (end - x) if builtins.abs(weight) < 0.5 else end - (end - x) * (1 - weight)
@@ -1536,6 +1552,9 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     if x.dtype.kind == "b":
         raise _refused("addcmul_cpu_out", x)
+    if x.itemsize == 2 and x.dtype.kind in FLOATS:
+        wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
+        return _addcmul.op.kernel(*wide, value).astype(x.dtype)
     return x + (tensor1 * tensor2 if value == 1 else _factor(value, x) * tensor1 * tensor2)
 
 
@@ -1557,6 +1576,9 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
 )  # fmt: skip
 def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    if x.itemsize == 2 and x.dtype.kind in FLOATS:
+        wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
+        return _addcdiv.op.kernel(*wide, value).astype(x.dtype)
     return x + (tensor1 / tensor2 if value == 1 else _factor(value, x) * tensor1 / tensor2)
 
 

@@ -26,9 +26,10 @@ from tinytorch.autograd.view import check_write
 from tinytorch.device import as_device
 from tinytorch.device import device as Device
 from tinytorch.dtypes import dtype as Dtype
+from tinytorch.dtypes import limits_of
 from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
-from tinytorch.ops.create import blank, blank_like, finished, limits_of, number, shape_of
+from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.pointwise import zero_gradient
 from tinytorch.ops.shape import renamed
 

@@ -18,7 +18,7 @@ from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
-from tinytorch.ops.shape import check_tensor
+from tinytorch.ops.shape import check_tensor, renamed
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "cummax",
@@ -206,6 +206,9 @@ def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     return kernels.total(_cast(x, None, ""), _summed(x.shape, size)).reshape(size)
 
 
+renamed(_sum_to_size, "SumBackward1")
+
+
 def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
     """Return the dimensions of `shape` that broadcasting from `size` has made or widened."""
     extra = len(shape) - len(size)
@@ -241,7 +244,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         want not in (1, have) for want, have in zip(target[::-1], shape[::-1], strict=False)
     ):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
-    return _sum_to_size(input, target)
+    return _sum_to_size(input, target) if target else sum(input)
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -872,10 +875,36 @@ def _std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
     return np.sqrt(kernels.variance(x, dim, degrees, keepdim))
 
 
+def _with_mean(name: str, moment: Any, gradient: Any) -> Any:
+    """Return the op that gives a moment and the mean, from the moment's kernel and the formula of its gradient."""
+
+    def of_x(g: Any, x: Any, out0: Any, dim: Any, degrees: float) -> Any:
+        of_moment, of_mean = g
+        parts = []
+        if of_moment is not None:
+            parts.append(gradient(of_moment, x, out0, dim, degrees))
+        if of_mean is not None:
+            shape = x._array.shape
+            parts.append(spread(of_mean / _count(shape, dim), shape, dim))
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    @op(x=of_x, outputs=2, name=name)
+    def made(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
+        return moment(x, dim, degrees, keepdim), kernels.mean(x, dim, keepdim)
+
+    return made
+
+
+_var_mean = _with_mean(
+    "VarMean", _var.op.kernel, lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)
+)
+_std_mean = _with_mean("StdMean", _std.op.kernel, _std_x)
+
+
 def _moment(
     function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
-) -> tuple[Any, Any]:
-    """Return var or std, and the dimensions, from PyTorch's ways to say the correction."""
+) -> Any:
+    """Return what an op of a moment gives, from PyTorch's ways to say the correction."""
     check_tensor(input, name)
     shape = input._array.shape
     if (
@@ -886,7 +915,7 @@ def _moment(
         and input._array.size
         and input._array.dtype.kind in FLOATS
     ):  # the usual case
-        return function(input, (dim,), shape[dim] - 1, keepdim), (dim,)
+        return function(input, (dim,), shape[dim] - 1, keepdim)
     if isinstance(dim, bool):  # var(x, False): the old way to say it for all dimensions
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -910,7 +939,7 @@ def _moment(
             UserWarning,
             stacklevel=4,
         )
-    return function(input, axes, degrees, keepdim), axes
+    return function(input, axes, degrees, keepdim)
 
 
 @_numpy_names
@@ -940,7 +969,8 @@ def var(
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
         tensor(1.2500)
     """
-    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)[0]
+    made: Tensor = _moment(_var, "var", input, dim, unbiased, keepdim, correction)
+    return made
 
 
 @_numpy_names
@@ -961,7 +991,8 @@ def std(
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
         tensor([1.4142, 2.8284])
     """
-    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)[0]
+    made: Tensor = _moment(_std, "std", input, dim, unbiased, keepdim, correction)
+    return made
 
 
 @_numpy_names
@@ -980,8 +1011,10 @@ def var_mean(
         >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made, axes = _moment(_var, "var_mean", input, dim, unbiased, keepdim, correction)
-    return made, mean(input, axes, keepdim)
+    made: tuple[Tensor, Tensor] = _moment(
+        _var_mean, "var_mean", input, dim, unbiased, keepdim, correction
+    )
+    return made
 
 
 @_numpy_names
@@ -1000,8 +1033,10 @@ def std_mean(
         >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made, axes = _moment(_std, "std_mean", input, dim, unbiased, keepdim, correction)
-    return made, mean(input, axes, keepdim)
+    made: tuple[Tensor, Tensor] = _moment(
+        _std_mean, "std_mean", input, dim, unbiased, keepdim, correction
+    )
+    return made
 
 
 # Norms --------------------------------------------------------------------------------------------

@@ -684,6 +684,9 @@ def matrix_exp(input: Tensor) -> Tensor:
         >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
         tensor([[1., 1.],
                 [0., 1.]])
+
+    Source:
+        Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
     """
     check_matrix("linalg.matrix_exp", input, "input", low=True)
     return _exponential(input)

@@ -116,16 +116,22 @@ lgamma = pointwise(
         >>> import tinytorch as torch
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
+
+    Source:
+        DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
     """,
 )  # fmt: skip
 digamma = pointwise(
     "digamma", gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x),
-    doc="""Return the derivative of `lgamma`.
+    doc="""Return the digamma function: the derivative of `lgamma`.
 
     Example:
         >>> import tinytorch as torch
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
+
+    Source:
+        DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
     """,
 )  # fmt: skip
 
@@ -144,6 +150,10 @@ _polygamma, _polygamma_in_place = (
 def polygamma(n: int, input: Tensor) -> Tensor:
     """Return the n-th derivative of `digamma`.
 
+    Args:
+        n: an int, 0 for `digamma` itself.
+        input: the numbers.
+
     Raises:
         RuntimeError: `n` is negative.
 
@@ -151,6 +161,9 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         >>> import tinytorch as torch
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
+
+    Source:
+        DLMF 5.15.2: as a value of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
     out: Tensor = _polygamma(input, _order(n))
@@ -205,7 +218,7 @@ def _mvlgamma(x: Any, p: int) -> Any:
 
 
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Return the logarithm of the gamma function of a `p` x `p` matrix.
+    """Return the logarithm of the multivariate gamma function of dimension `p`.
 
     That is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
 
@@ -258,6 +271,9 @@ igamma = _of_tensors(pointwise(
         >>> import tinytorch as torch
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
+
+    Source:
+        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 ))  # fmt: skip
 igammac = _of_tensors(pointwise(
@@ -272,6 +288,9 @@ igammac = _of_tensors(pointwise(
         >>> import tinytorch as torch
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
+
+    Source:
+        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 ))  # fmt: skip
 zeta = pointwise(
@@ -283,6 +302,9 @@ zeta = pointwise(
         >>> import tinytorch as torch
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
+
+    Source:
+        DLMF 25.11.5, Euler and Maclaurin's formula.
     """,
 )  # fmt: skip
 
@@ -916,6 +938,9 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
         >>> import tinytorch as torch
         >>> torch.special.{name}(torch.tensor([0.5, 2.0]), 3)
         tensor({example})
+
+    Source:
+        DLMF 18.9, the three-term recurrence.
     """,
     )  # fmt: skip
 
