@@ -807,3 +807,115 @@ def test_physics_informed_network() -> None:
         return loss, [p.grad for p in model.parameters()], nested
 
     same(program)
+
+
+# Beside the transforms ----------------------------------------------------------------------------
+
+#: A pattern, a shape, and sizes of names.
+PATTERNS: list[tuple[str, tuple[int, ...], dict[str, int]]] = [
+    ("a b -> b a", (2, 3), {}),
+    ("a (b c) -> b (c a)", (2, 6), {"c": 2}),
+    ("b (h p) (w q) -> b h w (p q)", (2, 4, 6), {"p": 2, "q": 3}),
+    ("... a -> (...) a", (2, 3, 4), {}),
+    ("... a -> (... a)", (2, 3, 4), {}),
+    ("a ... -> ... a 1", (2, 3), {}),
+    ("... a -> a (...)", (4,), {}),
+    ("... -> ...", (2, 3), {}),
+    ("() a -> a", (1, 3), {}),
+    ("a b ... -> b a ...", (2, 3), {}),
+    ("a b -> (a b)", (0, 3), {}),
+    # not well formed, or not fitting
+    ("a b -> b c", (2, 3), {}),
+    ("a b c -> b c a", (2, 3), {}),
+    ("a b b c", (2, 3), {}),
+    ("a (b -> a b", (2, 3), {}),
+    ("a (...) -> ... a", (2, 3), {}),
+    ("a a -> a", (2, 3), {}),
+    ("a b -> a b 2", (2, 3), {}),
+    ("a b -> a b", (2, 3), {"d": 3}),
+    ("a b -> ... a b", (2, 3), {}),
+    ("a ((b)) -> a b", (2, 3), {}),
+    ("a $ -> a $", (2, 3), {}),
+    ("a _b -> a _b", (2, 3), {}),
+    ("a.. b -> b a", (2, 3), {}),
+    ("a (b c) -> a b c", (2, 3), {"c": 2, "b": 2}),
+    ("a (b c) -> a b c", (2, 3), {"c": 2}),
+    ("a (b c) -> b (c a)", (2, 3), {}),
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize(("pattern", "shape", "sizes"), PATTERNS)
+def test_rearrange(pattern: str, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    def outcome(t: Any) -> Any:
+        x = t.arange(t.Size(shape).numel()).view(shape)
+        try:
+            found = t.func.rearrange(x, pattern, **sizes)
+        except Exception as error:
+            return type(error).__name__, str(error)[:12]
+        return found.shape, found.flatten().tolist(), found.stride()
+
+    assert outcome(tinytorch) == outcome(torch)
+
+
+def test_rearrange_checks_a_dimension_of_size_one() -> None:
+    # PyTorch takes the first element of any size.
+    with pytest.raises(Exception, match=r"Dimension sizes to do not match \(2 != 1\)"):
+        tinytorch.func.rearrange(tinytorch.ones(2, 3), "1 a -> a")
+
+
+@needs_oracle
+def test_functionalize() -> None:
+    def program(t: Any) -> Any:
+        def f(x: Any, *, k: int) -> Any:
+            y = x.clone()
+            y.view(-1)[0].mul_(k)
+            x.add_(1)
+            return {"y": y, "x": x}
+
+        x = matrix(t)
+        found = t.func.functionalize(f, remove="mutations_and_views")(x, k=3)
+        return found, x, t.func.grad(lambda x: t.func.functionalize(f)(x, k=2)["y"].sum())(x)
+
+    same(program)
+    with pytest.raises(RuntimeError, match=r"received invalid argument for remove=views"):
+        tinytorch.func.functionalize(tinytorch.sin, remove="views")
+
+
+@needs_oracle
+def test_debug_unwrap() -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+
+        def f(x: Any) -> Any:
+            y = x * 2
+            plain = t.func.debug_unwrap(y)
+            seen.append([plain, repr(plain), plain.requires_grad])
+            return y.sum()
+
+        x = matrix(t)
+        t.func.grad(f)(x)
+        t.func.grad(lambda x: t.func.grad(f)(x).sum())(x)
+        t.func.jvp(f, (x,), (x,))
+        outside = matrix(t, requires_grad=True) * 2
+        return seen, t.func.debug_unwrap(outside) is outside
+
+    same(program)
+
+
+@needs_oracle
+def test_replace_all_batch_norm_modules() -> None:
+    def program(t: Any) -> Any:
+        net = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.Sequential(t.nn.BatchNorm1d(4)))
+        net = net.double()
+        assert t.func.replace_all_batch_norm_modules_(net) is net
+        assert not net[1][0].track_running_stats
+        params = {name: p.detach() * 0 + 0.5 for name, p in net.named_parameters()}
+        x = matrix(t)
+
+        def loss(params: Any) -> Any:
+            return (t.func.functional_call(net, params, (x,)) ** 2).sum()
+
+        return t.func.grad(loss)(params), list(net.state_dict()), net.eval()(x).shape
+
+    same(program)

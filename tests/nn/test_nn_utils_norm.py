@@ -307,12 +307,14 @@ def test_programs(name: str) -> None:
 @needs_oracle
 @pytest.mark.parametrize(("rows", "columns"), [(5, 3), (3, 5)])
 def test_orthogonal_weights_that_are_not_square(rows: int, columns: int) -> None:
-    """The rest of the basis is drawn: only what does not depend on it is compared."""
+    """The rest of the basis is drawn, from the same numbers."""
 
     def program(torch: Any) -> Any:
+        torch.manual_seed(0)
         layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(columns, rows))
+        base = layer.parametrizations.weight[0].base
         weight = layer.weight
         small = weight.mT @ weight if rows > columns else weight @ weight.mT
-        return [list(layer.state_dict()), weight.shape[0], small]
+        return [list(layer.state_dict()), weight, small, base, torch.rand(3)]
 
     same_as_pytorch(program, rtol=1e-3, atol=1e-5)

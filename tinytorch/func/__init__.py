@@ -1,7 +1,14 @@
 """`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely (floor 4)."""
 
-from tinytorch.func.modules import functional_call, stack_module_state
+from tinytorch.func.modules import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
+from tinytorch.func.rearrange import rearrange
 from tinytorch.func.transforms import (
+    debug_unwrap,
+    functionalize,
     grad,
     grad_and_value,
     hessian,
@@ -14,6 +21,6 @@ from tinytorch.func.transforms import (
 )
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "vjp", "vmap",
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: `functional_call`, `stack_module_state` (floor 4)."""
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state` … (floor 4)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.shape import stack
 
@@ -198,3 +199,27 @@ def _stacked(states: list[Tensors]) -> Tensors:
         whole = stack(tensors)
         stacked[name] = whole.detach().requires_grad_() if tracked == {True} else whole
     return stacked
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let each batch normalization in `root` use the statistics of its batch only, and keep none: in place.
+
+    A transform of a module that is in training mode needs this: what is written to running statistics during the
+    transform would leave it.
+
+    Args:
+        root: the module; it may be a batch normalization itself.
+
+    Returns:
+        `root`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None
+        True
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

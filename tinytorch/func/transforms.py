@@ -194,10 +194,11 @@ class _Run:
 
 
 class _Surroundings:
-    """What is tracked around a run: leaves, and the inputs of runs that are active."""
+    """What is tracked around a run: leaves (unless told otherwise), and the inputs of runs that are active."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaves: bool = True) -> None:
         self._known: dict[Node, bool] = {}
+        self._leaves = leaves
 
     def track(self, x: Tensor) -> bool:
         """Return whether the graph of `x` leads there."""
@@ -209,7 +210,7 @@ class _Surroundings:
             node = stack.pop()
             if node in known:
                 continue
-            known[node] = isinstance(node, AccumulateGrad) or (
+            known[node] = (self._leaves and isinstance(node, AccumulateGrad)) or (
                 isinstance(node, _Input) and node.phase.active
             )
             if not known[node]:
@@ -756,15 +757,15 @@ def vmap(
             )
         leaves, structure = flatten(args)
         dims = _per_leaf(in_dims, args, "in_dims")
+        where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
         sizes = [
-            _mapped_size(leaf, dim)
+            _mapped_size(leaf, dim, where)
             for leaf, dim in zip(leaves, dims, strict=True)
             if dim is not None
         ]
         if not sizes:
             raise ValueError(
-                f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped: all "
-                "`in_dims` are None"
+                "vmap: Expected at least one Tensor to vmap over: all `in_dims` are None"
             )
         if len(set(sizes)) > 1:
             raise ValueError(
@@ -803,6 +804,66 @@ def vmap(
     return mapped
 
 
+# Beside the transforms ----------------------------------------------------------------------------
+
+
+def functionalize(func: Function, *, remove: str = "mutations") -> Function:
+    """Return a function that computes what `func` computes, in which compilers find no writes in place.
+
+    There is no tracing compiler here that would look: the function is `func` itself under its name, and what it
+    writes to its arguments it writes.
+
+    Args:
+        func: a function of tensors.
+        remove: "mutations", or "mutations_and_views".
+
+    Raises:
+        RuntimeError: `remove` is something else.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))
+        tensor([1., 1.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are: "
+            "'mutations' and 'mutations_and_views'"
+        )
+
+    @functools.wraps(func)
+    def functional(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return functional
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """Return the plain value of a tensor inside of a transform: without graph and tangents. For debuggers.
+
+    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run of the function
+    got.
+
+    Args:
+        tensor: the tensor.
+        recurse: accepted; the reverse transforms around share one graph, and all of them go at once.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> def f(x):
+        ...     print(torch.func.debug_unwrap(x * 2))
+        ...     return x.sum()
+        >>> torch.func.grad(f)(torch.ones(2))
+        tensor([2., 2.])
+        tensor([1., 1.])
+    """
+    around = _Surroundings(leaves=False)
+    if around.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
+        plain: Tensor = wrap(tensor._array.copy())  # a tangent would stay with the array
+        return plain
+    return tensor
+
+
 def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
     """Return a dimension for each leaf of a tree, given one for all, or a tree of them that is as deep or less."""
     leaves, _ = flatten(tree)
@@ -822,16 +883,16 @@ def _per_leaf(dims: Any, tree: Any, what: str) -> list[Any]:
     )
 
 
-def _mapped_size(leaf: Any, dim: int) -> int:
+def _mapped_size(leaf: Any, dim: int, where: str) -> int:
     if not isinstance(leaf, Tensor):
         raise ValueError(
-            f"Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor "
-            "arguments, please use None as the respective in_dim"
+            f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
+            "non-Tensor arguments, please use None as the respective in_dim"
         )
     if not -leaf.ndim <= dim < leaf.ndim:
         raise ValueError(
-            f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} so expected "
-            f"in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
+            f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} so "
+            f"expected in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
         )
     return leaf.shape[dim]
 

@@ -15,6 +15,7 @@ from tinytorch.nn.utils.weight_norm import norm_except, scaled
 from tinytorch.ops.create import eye
 from tinytorch.ops.linalg import mv, vdot
 from tinytorch.ops.matrices import geqrf, orgqr
+from tinytorch.ops.shape import cat
 from tinytorch.ops.solve import matrix_exp, solve
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -246,9 +247,8 @@ class _Orthogonal(Module):
         if n == k:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         else:
-            full = q.new_empty((*q.shape[:-1], n)).normal_()
-            full[..., :k] = q
-            q = _make_orthogonal(full)
+            more = q.new_empty((*q.shape[:-1], n - k)).normal_()
+            q = _make_orthogonal(cat((q, more), -1))
         self.base = q
         minus = -eye(n, k, dtype=q.dtype)
         return minus.mT if transposed else minus
