@@ -473,3 +473,16 @@ def test_config_names_what_the_library_runs_on() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tinytorch.version.__version__ == tinytorch.__version__
+
+
+@needs_oracle
+def test_the_precision_of_products_is_seen_in_the_backends() -> None:
+    def program(torch: Any) -> Any:
+        found = []
+        for precision in ("high", "medium", "highest"):
+            torch.set_float32_matmul_precision(precision)
+            cuda, mkldnn = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+            found.append([cuda.allow_tf32, cuda.fp32_precision, mkldnn.fp32_precision])
+        return found
+
+    same_as_pytorch(program)

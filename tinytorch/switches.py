@@ -19,6 +19,7 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, named_type
+from tinytorch.backends import cuda, mkldnn
 from tinytorch.device import device, get_default, set_default
 from tinytorch.kernels import parallel
 
@@ -267,6 +268,13 @@ def set_float32_matmul_precision(precision: str) -> None:
         )
         return
     _precision[0] = precision
+    # What programs see of it elsewhere.
+    mkldnn.matmul.fp32_precision = _NAMES[precision]
+    cuda.matmul.allow_tf32 = precision != "highest"
+    cuda.matmul.fp32_precision = "tf32" if cuda.matmul.allow_tf32 else "ieee"
+
+
+_NAMES = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 
 
 def set_flush_denormal(mode: bool, /) -> bool:

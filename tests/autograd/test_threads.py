@@ -131,13 +131,13 @@ def test_a_leaf_has_one_accumulator() -> None:
 
 
 def test_a_leaf_has_one_accumulator_when_making_it_takes_time(monkeypatch: Any) -> None:
-    make = graph._new
+    make = graph._accumulator
 
-    def slowly(cls: type) -> Any:
+    def slowly(leaf: Any) -> Any:
         threading.Event().wait(0.001)
-        return make(cls)
+        return make(leaf)
 
-    monkeypatch.setattr(graph, "_new", slowly)
+    monkeypatch.setattr(graph, "_accumulator", slowly)
     x = torch.zeros(1, requires_grad=True)
     results: list[Any] = []
     together(lambda number: results.append(x * 1.0))

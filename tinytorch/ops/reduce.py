@@ -744,7 +744,8 @@ def cummax(input: Tensor, dim: int) -> Any:
         >>> torch.cummax(torch.tensor([1.0, 3.0, 2.0]), 0).values
         tensor([1., 3., 3.])
     """
-    return _cummax(input, kernels.axis_of(dim, input._array.ndim, "cummax"))
+    array = input._array  # (whose dimension PyTorch looks at only if there are elements)
+    return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
 @_numpy_names
@@ -756,7 +757,8 @@ def cummin(input: Tensor, dim: int) -> Any:
         >>> torch.cummin(torch.tensor([2.0, 3.0, 1.0]), 0).values
         tensor([2., 2., 1.])
     """
-    return _cummin(input, kernels.axis_of(dim, input._array.ndim, "cummin"))
+    array = input._array  # (whose dimension PyTorch looks at only if there are elements)
+    return _cummin(input, kernels.axis_of(dim, array.ndim, "cummin") if array.size else 0)
 
 
 # Medians ------------------------------------------------------------------------------------------
