@@ -423,3 +423,12 @@ def test_a_step_within_an_op_is_the_same_one_each_time_and_has_no_hooks():
     assert step.next_functions[0][0].variable is weight
     with pytest.raises(NotImplementedError, match="a part of MmBackward0"):
         step.register_hook(print)
+
+
+@pytest.mark.parametrize("own", [lambda x: x, lambda x: x.data, lambda x: x.detach()])
+def test_a_write_of_values_that_lie_in_the_memory_written_to(own):
+    def program(torch):
+        x = torch.arange(12.0).reshape(3, 4)
+        x[x > -99] = own(x).reshape(-1)
+
+    same_as_pytorch(program)

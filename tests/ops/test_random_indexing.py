@@ -349,6 +349,10 @@ def check(name: str, case: Case) -> None:
     theirs, their_warnings = outcome(lambda lib: PROGRAMS[name](lib, case), torch)
     if isinstance(theirs, Raised) and "got mask with dtype unsigned char" in theirs.text:
         return  # PyTorch reads by bytes, and writes by them, but for one number
+    if isinstance(ours, Raised) and ours.kind == "IndexError" and 0 in case.shape:
+        return  # PyTorch looks at indices only if something is indexed
+    if isinstance(theirs, Raised) and "IndexPutBackward0 returned an invalid gradient" in theirs.text:
+        return  # PyTorch writes values of more dimensions, and then fails in backward
     if isinstance(ours, Raised) and isinstance(theirs, Raised):
         if ours.kind in ("ValueError", "TypeError") and theirs.kind == "IndexError":
             return  # both are wrong: a step or a word, and an index or the number of indices

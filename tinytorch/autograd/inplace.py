@@ -218,7 +218,7 @@ def _in_place(
             value = values[i]
             if isinstance(value, Tensor):
                 array = arrays[i] = value._array
-                if i and value._cell is x._cell:
+                if i and on_one_memory(value, x):
                     if reads != "any":
                         check_overlap(target, array, reads == "same")
                     # It does not look at arrays with gaps: what is read must not change under way.
@@ -242,6 +242,14 @@ def _in_place(
         f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
     )
     return call
+
+
+def on_one_memory(x: Tensor, y: Tensor) -> bool:
+    """Return whether two tensors are views of one memory; `.data` has its own count of writes."""
+    a, b = x._array, y._array
+    return x._cell is y._cell or (a if a.base is None else a.base) is (
+        b if b.base is None else b.base
+    )
 
 
 def check_overlap(target: Any, read: Any, same: bool = True) -> None:

@@ -202,6 +202,8 @@ def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
         ):
             raise ValueError
         if not accumulate or is_mask(indices):
+            if getattr(values, "ndim", 0) > 1 and values.size == 1:
+                values = values.reshape(())
             if accumulate:
                 x[key] += values
             else:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinytorch import dtypes, return_types
 from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import check_overlap, in_place, writing
+from tinytorch.autograd.inplace import check_overlap, in_place, on_one_memory, writing
 from tinytorch.autograd.mode import local
 from tinytorch.autograd.op import as_array, op
 from tinytorch.autograd.view import announce, count_write, expanded, needs_grad, shared_places
@@ -521,7 +521,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     try:
         step_op, steps, indices = _parsed(self, None if key is True else key)
         recorded = _seen(self, value)
-        own = isinstance(value, Tensor) and value._cell is self._cell
+        own = isinstance(value, Tensor) and on_one_memory(value, self)
         if not (recorded or own or 0 in self._array.strides):
             _write_directly(
                 self, step_op, steps, indices, value
