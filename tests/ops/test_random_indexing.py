@@ -351,7 +351,10 @@ def check(name: str, case: Case) -> None:
         return  # PyTorch reads by bytes, and writes by them, but for one number
     if isinstance(ours, Raised) and ours.kind == "IndexError" and 0 in case.shape:
         return  # PyTorch looks at indices only if something is indexed
-    if isinstance(theirs, Raised) and "IndexPutBackward0 returned an invalid gradient" in theirs.text:
+    if (
+        isinstance(theirs, Raised)
+        and "IndexPutBackward0 returned an invalid gradient" in theirs.text
+    ):
         return  # PyTorch writes values of more dimensions, and then fails in backward
     if isinstance(ours, Raised) and isinstance(theirs, Raised):
         if ours.kind in ("ValueError", "TypeError") and theirs.kind == "IndexError":
