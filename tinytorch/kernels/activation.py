@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.kernels import special
 from tinytorch.kernels.parallel import LARGE, each, rows, share, writes
-from tinytorch.kernels.reduce import square, total
+from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 __all__ = [
     "choose", "elu", "elu_grad", "gelu", "gelu_grad", "hardswish", "keep", "leaky_relu", "log_sigmoid", "log_softmax",
@@ -77,7 +77,6 @@ _MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
 
 
 _ZEROS = np.zeros(1 << 12, np.float32)
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
 
 
@@ -326,7 +325,6 @@ def softmax(x: Array, axis: int) -> Array:
     return _softmax(x, axis)
 
 
-_SMALL, _SHORT = 1024, 32  # elements in all, and in a row, up to which `_sums` is the fastest
 _FAR = 80.0  # exp of it, and of minus it, is within the normal numbers of float32, also a thousand times
 
 
