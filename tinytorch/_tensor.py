@@ -416,6 +416,8 @@ class Tensor:
                 "hence detach_() cannot be called on these gradients. To fix this error, please refer to the "
                 "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
+        if self._edge is not None:
+            graph.keep_tensor_hooks(self, *self._edge)
         self._edge, self._requires_grad = None, False
         for mode in local.state.modes or ():
             mode.forget(self)

@@ -340,6 +340,31 @@ def hooks_outlive_requires_grad_off_and_on(torch: Any) -> Any:
 
 
 @program
+def hooks_of_a_result_outlive_its_detachment(torch: Any) -> Any:
+    log = Log()
+    x = leaf(torch)
+    cut, dropped, written = x * 2, x * 3, x * 4
+    log.watch("cut", cut)
+    handle = dropped.register_hook(lambda g: log.append("dropped"))
+    log.watch("written", written)
+    before = cut * 5
+    for each in (cut, dropped, written):
+        each.detach_()
+    handle.remove()
+    written.mul_(x)  # a result again: with no hooks
+    log.watch("again", written)
+    for each in (cut, dropped):
+        each.requires_grad_()
+    log.watch("later", cut)  # the node that made it has this one too
+    (cut.sum() + dropped.sum() + written.sum()).backward()
+    before.sum().backward()
+    written.detach_()
+    written.requires_grad_()
+    written.sum().backward()
+    return log, x.grad, cut.grad
+
+
+@program
 def hooks_are_not_copied(torch: Any) -> Any:
     import copy
 

@@ -589,6 +589,15 @@ def hooks_of_leaf(leaf: Tensor) -> Hooks:
     return leaf._hooks
 
 
+def keep_tensor_hooks(tensor: Tensor, node: Node, number: int) -> None:
+    """Let a result that becomes a leaf keep its tensor hooks, which its node goes on to share."""
+    hooks = None if node.hooks is None else node.hooks.tensor.get(number)
+    if tensor._hooks is not None:
+        tensor._hooks.tensor.clear()  # those of an earlier time as a leaf
+    if hooks:
+        hooks_of_leaf(tensor).tensor[0] = hooks
+
+
 # What hooks see of a walk ---------------------------------------------------------------------------
 
 
