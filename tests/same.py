@@ -1,4 +1,8 @@
-"""`same_as_pytorch(program)`: run a program with tinytorch and with PyTorch, and compare all that can be seen of it."""
+"""Run a program with tinytorch and with PyTorch, and compare all that can be seen of it.
+
+`same_as_pytorch(program)` takes the words of errors for the same where they are recognisable, and of warnings compares
+the classes; to `same_to_the_word(program)` both have PyTorch's words.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +22,20 @@ class Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.kind = type(error).__name__
-        self.text = str(error)
+        self.text = in_pytorchs_name(str(error))
 
     def __repr__(self) -> str:
         return f"{self.kind}: {self.text}"
 
 
-def outcome(program: Callable[[Any], Any], library: Any) -> tuple[Any, list[str]]:
-    """Return what a program returns or raises with a library, and the classes of its warnings."""
+def in_pytorchs_name(text: str) -> str:
+    return text.replace("tinytorch", "torch")
+
+
+def outcome(
+    program: Callable[[Any], Any], library: Any, to_the_word: bool = False
+) -> tuple[Any, list[str]]:
+    """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
     library.manual_seed(0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -33,7 +43,11 @@ def outcome(program: Callable[[Any], Any], library: Any) -> tuple[Any, list[str]
             result = program(library)
         except Exception as error:  # every class: it is compared
             result = Raised(error)
-    kinds = [each.category.__name__ for each in caught if each.category is not RuntimeWarning]
+    warned = [each for each in caught if each.category is not RuntimeWarning]
+    kinds = [each.category.__name__ for each in warned]
+    if to_the_word:
+        texts = [in_pytorchs_name(str(each.message))[:50] for each in warned]
+        kinds = [f"{kind}: {text}" for kind, text in zip(kinds, texts, strict=True)]
     return result, kinds
 
 
@@ -41,13 +55,22 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z_]{4,}", text.lower()))
 
 
-def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "result") -> None:
-    """Assert that two outcomes are the same."""
+def compare(
+    ours: Any,
+    theirs: Any,
+    rtol: float,
+    atol: float,
+    where: str = "result",
+    to_the_word: bool = False,
+) -> None:
+    """Assert that two outcomes are the same; of modules, what they print."""
     if isinstance(theirs, Raised) or isinstance(ours, Raised):
         assert isinstance(theirs, Raised) and isinstance(ours, Raised), (
             f"{where}: {ours!r} against {theirs!r}"
         )
         assert ours.kind == theirs.kind, f"{where}: {ours!r} against {theirs!r}"
+        if to_the_word:
+            assert ours.text == theirs.text, f"{where}: {ours!r} against {theirs!r}"
         # Recognisable: PyTorch's first sentence, but for names and numbers.
         sentence = re.split(r"\.\s|\n", theirs.text)[0]
         lost = words(sentence) - words(ours.text)
@@ -59,11 +82,11 @@ def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "resu
             f"{where}: {ours!r} against {theirs!r}"
         )
         for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-            compare(mine, other, rtol, atol, f"{where}[{k}]")
+            compare(mine, other, rtol, atol, f"{where}[{k}]", to_the_word)
     elif isinstance(theirs, dict):
         assert list(ours) == list(theirs), where
         for key in theirs:
-            compare(ours[key], theirs[key], rtol, atol, f"{where}[{key!r}]")
+            compare(ours[key], theirs[key], rtol, atol, f"{where}[{key!r}]", to_the_word)
     elif isinstance(theirs, torch.Tensor):
         assert isinstance(ours, tinytorch.Tensor), f"{where}: {ours!r}"
         assert str(ours.dtype) == str(theirs.dtype), f"{where}: {ours.dtype} against {theirs.dtype}"
@@ -82,13 +105,25 @@ def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "resu
         np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=where)
     elif isinstance(theirs, (torch.dtype, torch.device)):
         assert str(ours) == str(theirs), where
+    elif isinstance(theirs, (str, torch.nn.Module)):
+        mine, other = in_pytorchs_name(str(ours)), str(theirs)
+        assert mine == other, f"{where}: {mine!r} against {other!r}"
     else:
         assert ours == theirs, f"{where}: {ours!r} against {theirs!r}"
 
 
 def same_as_pytorch(program: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-7) -> None:
     """Assert that `program(torch)` returns, warns and raises the same with tinytorch as with PyTorch."""
-    ours, our_warnings = outcome(program, tinytorch)
-    theirs, their_warnings = outcome(program, torch)
-    compare(ours, theirs, rtol, atol)
+    _same(program, rtol, atol, False)
+
+
+def same_to_the_word(program: Callable[[Any], Any], rtol: float = 2e-5, atol: float = 3e-6) -> None:
+    """Assert the same, and that errors and warnings have PyTorch's words."""
+    _same(program, rtol, atol, True)
+
+
+def _same(program: Callable[[Any], Any], rtol: float, atol: float, to_the_word: bool) -> None:
+    ours, our_warnings = outcome(program, tinytorch, to_the_word)
+    theirs, their_warnings = outcome(program, torch, to_the_word)
+    compare(ours, theirs, rtol, atol, to_the_word=to_the_word)
     assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"

@@ -21,13 +21,34 @@ from tests.same import same_as_pytorch
 
 #: Modules and the names that programs take from them; each name is in PyTorch, too.
 NAMES = """
+    _C: DispatchKey DispatchKeySet DisableTorchFunctionSubclass Generator _log_api_usage_once _get_tracing_state
+    _custom_ops: custom_op impl
+    _dynamo: config disable reset allow_in_graph graph_break is_compiling optimize list_backends
+    _dynamo.config: suppress_errors verbose capture_scalar_outputs
+    _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
+    _dynamo.utils: is_compile_supported
+    _inductor.config: debug max_autotune fx_graph_cache
+    _subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake
+    ao.quantization: QuantStub DeQuantStub
     cuda.memory: memory_allocated max_memory_allocated empty_cache memory_stats mem_get_info reset_peak_memory_stats
     cuda.nvtx: range_push range_pop range mark
     cuda.random: manual_seed manual_seed_all get_rng_state_all seed_all initial_seed
-    distributed: is_available
+    distributed: is_available is_initialized is_nccl_available ReduceOp get_rank get_world_size all_reduce barrier group
+    distributed.distributed_c10d: ProcessGroup
+    distributed.nn: all_gather all_reduce
+    distributed.tensor: DTensor
+    fft: fft ifft rfft irfft fft2 ifft2 fftn fftfreq rfftfreq fftshift ifftshift
     functional: einsum norm tensordot cdist meshgrid split unique block_diag broadcast_tensors atleast_2d
-    hub: load_state_dict_from_url get_dir set_dir load list help download_url_to_file
+    futures: Future collect_all wait_all
+    fx: wrap symbolic_trace Tracer Proxy Node Graph GraphModule
+    fx.experimental.proxy_tensor: get_proxy_mode
+    fx.graph_module: GraphModule _CodeOnlyModule _copy_attr _USER_PRESERVED_ATTRIBUTES_KEY
+    fx.node: Node Target
+    fx.proxy: Proxy
+    hub: _get_torch_home HASH_REGEX load_state_dict_from_url get_dir set_dir load list help download_url_to_file
     jit: script trace ScriptModule script_method export ignore unused fork wait annotate isinstance Final Attribute
+    jit.annotations: BroadcastingList1 BroadcastingList2 List Optional
+    library: Library custom_op define impl register_fake register_autograd register_kernel register_vmap
     multiprocessing: spawn start_processes Process Queue Pool get_context set_start_method ProcessRaisedException
     nn.common_types: _size_1_t _size_2_t _size_3_t _size_any_t _ratio_2_t _size_2_opt_t _tensor_list_t _maybe_indices_t
     nn.grad: conv1d_input conv1d_weight conv2d_input conv2d_weight conv3d_input conv3d_weight
@@ -35,21 +56,26 @@ NAMES = """
     nn.modules.pixelshuffle: PixelShuffle PixelUnshuffle
     nn.parallel: DataParallel DistributedDataParallel
     nn.parallel.distributed: DistributedDataParallel
+    nn.parallel.scatter_gather: scatter scatter_kwargs gather
     nn.utils.stateless: functional_call
+    onnx: export is_in_onnx_export register_custom_op_symbolic
+    onnx.symbolic_helper: parse_args
+    onnx.symbolic_opset11: __doc__
     random: manual_seed fork_rng get_rng_state
-    serialization: load save
+    serialization: load save DEFAULT_PROTOCOL
     types: Number Device Tensor
+    utils.checkpoint: checkpoint get_device_states set_device_states
     utils._pytree: tree_map tree_flatten tree_unflatten tree_leaves tree_map_only register_pytree_node TreeSpec
     utils.benchmark: Timer Measurement
     utils.data: DistributedSampler
-    utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn default_convert
+    utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn default_convert np_str_obj_array_pattern
     utils.data._utils.worker: get_worker_info WorkerInfo
     utils.data.dataloader: DataLoader default_collate
     utils.data.dataset: Dataset random_split
     utils.data.distributed: DistributedSampler
     utils.data.sampler: Sampler RandomSampler
     utils.hooks: RemovableHandle
-    utils.model_zoo: load_url
+    utils.model_zoo: load_url tqdm
     version: debug
     _utils: _flatten_dense_tensors _unflatten_dense_tensors _take_tensors _rebuild_tensor_v2 _get_device_index
 """

@@ -1280,3 +1280,13 @@ def test_logits_are_the_same_on_the_other_side(from_pytorch: bool, tmp_path: Pat
     with tt.no_grad(), torch.no_grad():
         mine, other = ours(tt.from_numpy(x)), theirs(torch.from_numpy(x))
     np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=0, atol=1e-6)
+
+
+@needs_oracle
+def test_a_pickle_of_a_result_is_a_leaf() -> None:
+    def program(library: Any) -> Any:
+        result = library.ones(2, requires_grad=True) * 2
+        again = pickle.loads(pickle.dumps([result, result.detach(), result[:1]]))
+        return [(t.tolist(), t.requires_grad, t.is_leaf) for t in again]
+
+    assert program(tt) == program(torch)

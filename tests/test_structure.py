@@ -22,7 +22,8 @@ FLOORS = [
      "autograd.autocast"),
     ("ops",),
     ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "special", "cuda",
-     "distributions", "absent", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing"),
+     "distributions", "absent", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing",
+     "__future__"),
     ("utils", ""),
 ]  # fmt: skip
 
@@ -113,8 +114,22 @@ def test_importing_loads_nothing_heavy() -> None:
         "multiprocessing",
         "torchvision",
         "matplotlib",
+        *(f"tinytorch.{name}" for name in tinytorch._LATER),
     ):
         assert heavy not in names
+
+
+def test_what_is_imported_later_is_there() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (checked,) = (
+        node for node in tree.body if isinstance(node, ast.If) and "CHECKING" in ast.unparse(node)
+    )
+    (known,) = checked.body  # to type checkers
+    assert isinstance(known, ast.ImportFrom)
+    assert [alias.name for alias in known.names] == list(tinytorch._LATER)
+    for name in tinytorch._LATER:
+        assert name in dir(tinytorch)
+        assert getattr(tinytorch, name).__name__ == f"tinytorch.{name}"
 
 
 def test_public_names_are_sorted_and_there() -> None:

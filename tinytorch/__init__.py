@@ -5,6 +5,7 @@ import tinytorch as torch
 
 import warnings as _warnings
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from tinytorch import device as _device
 
@@ -44,7 +45,7 @@ from tinytorch.ops.solve import *
 from tinytorch.ops.special import *
 from tinytorch.ops.statistics import *
 from tinytorch.ops.storage import *
-from tinytorch.serialization import load, save
+from tinytorch.serialization import PyTorchFileReader, load, save
 
 from tinytorch import methods as _methods
 
@@ -52,29 +53,20 @@ _methods.bind()
 
 from tinytorch import (
     __config__,
-    accelerator,
+    __future__,
     amp,
     backends,
     compiler,
-    cpu,
-    cuda,
-    data,
-    distributed,
     func,
     linalg,
-    mps,
-    multiprocessing,
     nn,
     optim,
-    profiler,
     return_types,
     serialization,
     special,
     storage,
     types,
-    utils,
     version,
-    xpu,
 )
 from tinytorch.amp import (
     autocast,
@@ -95,9 +87,10 @@ from tinytorch.amp import (
     set_autocast_gpu_dtype,
 )
 from tinytorch.compiler import compile, cond, while_loop
-from tinytorch.cuda import OutOfMemoryError
+from tinytorch.absent import OutOfMemoryError
 from tinytorch.switches import *
 from tinytorch.func import vmap
+from tinytorch.checks import *
 from tinytorch.nn.functional import (
     bilinear,
     celu,
@@ -120,33 +113,75 @@ from tinytorch.functions import *
 from tinytorch.losses import *
 from tinytorch.summary import summary
 from tinytorch.ops.create import inclusive_range as range
+from tinytorch import foreach as _foreach
 from tinytorch import functions as _functions
 from tinytorch.amp import lists as _lists
 from tinytorch.ops import out as _out
 # isort: on
 
 globals().update(_functions.functions())
+globals().update(_foreach.functions())
 
 _lists.install(globals())
 _out.install_all(globals())
+_import_module("tinytorch._overrides")  # sees to it that derived classes are noticed
 
 from math import e, inf, nan, pi
 
 newaxis = None
 
-# Of some size, and few programs need them: imported when first asked for.
-_LATER = ("distributions", "functional", "hub", "jit", "testing")
+# Imported when first asked for: few programs need them, or they say so by an import of their own.
+_LATER = tuple(
+    """
+    accelerator cpu cuda data distributed distributions fft functional futures fx hub jit library mps
+    multiprocessing onnx overrides profiler testing utils xpu
+    """.split()
+)
+if _TYPE_CHECKING:
+    from tinytorch import (
+        accelerator,
+        cpu,
+        cuda,
+        data,
+        distributed,
+        distributions,
+        fft,
+        functional,
+        futures,
+        fx,
+        hub,
+        jit,
+        library,
+        mps,
+        multiprocessing,
+        onnx,
+        overrides,
+        profiler,
+        testing,
+        utils,
+        xpu,
+    )
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
+    if name in _LATER or name in ("_C", "_dynamo", "_inductor", "_subclasses", "ao"):
         return _import_module(f"tinytorch.{name}")
+    if name == "Future":
+        return _import_module("tinytorch.futures").Future
+    if name == "ScriptModule":
+        return _import_module("tinytorch.jit").ScriptModule
+    if name == "torch":  # PyTorch's own name is one of its names
+        return _import_module("tinytorch")
     raise AttributeError(f"module 'tinytorch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 __all__ = sorted(
     name
     for name in (*globals(), *_LATER)
     if not name.startswith("_")
-    and name not in ("functions", "losses", "methods", "ops", "kernels", "legacy")
+    and name not in ("foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
 )

@@ -594,11 +594,8 @@ class Tensor:
         return made
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Cannot pickle a non-leaf tensor that requires grad: call detach() first, or save the leaf."
-            )
-        return (_unpickle, (type(self), self._array, self._requires_grad, self.__dict__))
+        # A result comes back as a leaf: a pickle holds no graph.
+        return (_unpickle, (type(self), self._array, self.requires_grad, self.__dict__))
 
     def __dir__(self) -> Iterable[str]:
         return sorted(set(object.__dir__(self)) - {"__cuda_array_interface__"})  # as PyTorch's

@@ -115,17 +115,42 @@ class OptimizedModule(Module):
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return the function itself, or a decorator that does so: it is not compiled in any case."""
+    """Return the function itself, or a decorator that does so: it is not compiled in any case.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> @torch.compiler.disable
+        ... def f(x):
+        ...     return x * 2
+        >>> f(torch.ones(1))
+        tensor([2.])
+    """
     return (lambda fn: fn) if fn is None else fn
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return the function, or the sequence of functions, itself."""
+    """Return the function, or the sequence of functions, itself.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> f = torch.compiler.allow_in_graph(torch.exp)
+        >>> f(torch.zeros(1))
+        tensor([1.])
+    """
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """Return the function itself."""
+    """Return the function itself.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> @torch.compiler.assume_constant_result
+        ... def sizes():
+        ...     return 2, 3
+        >>> sizes()
+        (2, 3)
+    """
     return fn
 
 
@@ -144,15 +169,31 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def reset() -> None:
-    """Forget what was compiled: nothing was."""
+    """Forget what was compiled: nothing was.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.compiler.reset()
+    """
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Mark the start of a step: there are no recorded ones."""
+    """Mark the start of a step: there are no recorded ones.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.compiler.cudagraph_mark_step_begin()
+    """
 
 
 def set_stance(stance: str = "default", **options: Any) -> Any:
-    """Take how PyTorch is to compile; nothing is compiled. Also a context manager and decorator."""
+    """Take how PyTorch is to compile; nothing is compiled. Also a context manager and decorator.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.compiler.set_stance("force_eager"):
+        ...     y = torch.ones(2) * 2
+    """
     return _Stance()
 
 
@@ -168,7 +209,13 @@ class _Stance:
 
 
 def list_backends(exclude_tags: Sequence[str] = ()) -> list[str]:
-    """Return the names of compilers: there are none."""
+    """Return the names of compilers: there are none.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.compiler.list_backends()
+        []
+    """
     return []
 
 

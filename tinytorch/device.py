@@ -51,13 +51,20 @@ class device:
                 f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}"
             )
         if colon:
-            if not number.isdecimal():
+            if not number.isdecimal() or (number[0] == "0" and number != "0"):
                 raise RuntimeError(f"Invalid device string: '{type}'")
             if index is not None:
                 raise RuntimeError(
                     f"type (string) must not include an index because index was passed explicitly: {type}"
                 )
             index = int(number)
+        if index is not None:
+            if not isinstance(index, int) or isinstance(index, bool):
+                raise TypeError(
+                    f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}"
+                )
+            if index < 0:
+                raise RuntimeError("Device index must not be negative")
         self.type, self.index = kind, index
 
     def __eq__(self, other: object) -> bool:

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "bfloat16", "bool", "can_cast", "double", "dtype", "finfo", "float", "float16", "float32", "float64",
+    "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "chalf", "complex128", "complex32", "complex64",
+    "double", "dtype", "finfo", "float", "float16", "float32", "float64",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
     "get_default_dtype", "half", "iinfo", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
-    "set_default_dtype", "short", "uint8",
+    "set_default_dtype", "short", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip
 
 FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
@@ -66,8 +68,14 @@ class dtype:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """NumPy's dtype of the same elements."""
+        """NumPy's dtype of the same elements.
+
+        Raises:
+            NotImplementedError: there are no tensors of this type.
+        """
         if self._numpy is None:
+            if self is not bfloat16:
+                raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
                 import ml_dtypes
             except ImportError as error:
@@ -99,6 +107,36 @@ bfloat16 = dtype("bfloat16", "BFloat16", FLOATING, 2)
 float32 = float = dtype("float32", "Float", FLOATING, 4)
 float64 = double = dtype("float64", "Double", FLOATING, 8)
 bool = dtype("bool", "Bool", BOOL, 1)
+
+
+class _Absent(dtype):
+    """A type of which there are no tensors: programs ask whether a tensor's is this one, or have tables of all."""
+
+    __slots__ = ("is_complex",)
+
+    def __init__(
+        self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int
+    ) -> None:
+        super().__init__("bfloat16", tensor_name, category, itemsize)  # `numpy` looks it up
+        self.name = name
+        self.is_complex = name.startswith("complex")
+        self.is_floating_point = name.startswith("float")
+        self.is_signed = (
+            not name.startswith("uint") and name != "float8_e8m0fnu"
+        )  # which has no sign
+
+
+uint16 = _Absent("uint16", "UInt16", INTEGER, 2)
+uint32 = _Absent("uint32", "UInt32", INTEGER, 4)
+uint64 = _Absent("uint64", "UInt64", INTEGER, 8)
+float8_e4m3fn = _Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
+float8_e4m3fnuz = _Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
+float8_e5m2 = _Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
+float8_e5m2fnuz = _Absent("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
+float8_e8m0fnu = _Absent("float8_e8m0fnu", "Float8_e8m0fnu", FLOATING, 1)
+complex32 = chalf = _Absent("complex32", "ComplexHalf", FLOATING, 4)
+complex64 = cfloat = _Absent("complex64", "ComplexFloat", FLOATING, 8)
+complex128 = cdouble = _Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
@@ -164,6 +202,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     _check_dtype("promote_types", "type1", 1, type1)
     _check_dtype("promote_types", "type2", 2, type2)
+    if isinstance(type1, _Absent) or isinstance(type2, _Absent):
+        raise NotImplementedError(f"tinytorch has no tensors of dtype {type1!r} or {type2!r}")
     return _PROMOTED[type1, type2]
 
 
@@ -251,6 +291,7 @@ def set_default_dtype(d: dtype, /) -> None:
         )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    d.numpy  # noqa: B018  (raises if there are no tensors of it)
     _default[0] = d
 
 
@@ -274,11 +315,11 @@ class finfo:
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         info: Any
-        if type is bfloat16:
+        if type is bfloat16 or isinstance(type, _Absent):
             import ml_dtypes
 
             limits: Any = ml_dtypes.finfo
-            info = limits(bfloat16.numpy)
+            info = limits(getattr(ml_dtypes, type.name))
         else:
             info = np.finfo(type.numpy)
         self.bits = type.itemsize * 8
@@ -286,7 +327,8 @@ class finfo:
         self.max = builtins.float(info.max)
         self.min = builtins.float(info.min)
         self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
-        self.resolution = builtins.float(f"1e-{info.precision}")
+        digits = 0 if isinstance(type, _Absent) else info.precision
+        self.resolution = builtins.float(f"1e-{digits}")
         self.dtype = type.name
 
     def __eq__(self, other: object) -> builtins.bool:
@@ -319,7 +361,7 @@ class iinfo:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
             )
-        info = np.iinfo(type.numpy)
+        info = np.iinfo(type.name)
         self.bits, self.min, self.max, self.dtype = (
             info.bits,
             builtins.int(info.min),

@@ -23,15 +23,18 @@ __all__ = [
 _directory: builtins.list[str] = []  # what `set_dir` was told
 _CHUNK = 1 << 17
 _HUBCONF = "hubconf.py"
-_HASH = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of a file's SHA-256 sum, in its name
+
+
+def _get_torch_home() -> str:
+    """Return the directory of all that is downloaded: $TORCH_HOME or ~/.cache/torch."""
+    cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.expanduser(os.getenv("TORCH_HOME", cache))
 
 
 def get_dir() -> str:
     """Return the directory where downloads are kept: that of `set_dir`, $TORCH_HOME/hub or ~/.cache/torch/hub."""
-    if _directory:
-        return _directory[0]
-    cache = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(os.getenv("TORCH_HOME", cache)), "hub")
+    return _directory[0] if _directory else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -114,7 +117,7 @@ def load_state_dict_from_url(
     path = os.path.join(model_dir, name)
     if not os.path.exists(path):
         sys.stdout.write(f'Downloading: "{url}" to {path}\n')
-        match = _HASH.search(name) if check_hash else None
+        match = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, match and match.group(1), progress)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
-    "channels_last", "channels_last_3d", "contiguous_format", "layout", "memory_format", "preserve_format", "strided",
+    "channels_last", "channels_last_3d", "contiguous_format", "layout", "memory_format", "preserve_format",
+    "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided",
 ]  # fmt: skip
 
 
 class layout:
-    """A layout: `strided` is the only one.
+    """A layout: that of all tensors is `strided`. The sparse ones are names, for programs that ask which it is.
 
     Example:
         >>> import tinytorch as torch
@@ -41,6 +42,11 @@ class memory_format(layout):
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

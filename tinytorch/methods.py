@@ -8,6 +8,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import check_overlap, in_place
 from tinytorch.autograd.op import refuse_booleans
+from tinytorch.layout import strided
 from tinytorch.ops import (
     copies,
     create,
@@ -119,6 +120,7 @@ def bind() -> None:
         OPERATORS | shape.CONVERSIONS | shape.PROPERTIES | storage.MEMBERS | copies.METHODS
     ).items():
         setattr(Tensor, name, function)
+    Tensor.layout = strided
 
 
 def bound_names() -> set[str]:
@@ -196,7 +198,7 @@ def _check_read(self: Tensor, other: Any) -> None:
         check_overlap(self._array, other._array)
 
 
-def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Add `alpha * other` in place.
 
     Example:
@@ -205,10 +207,10 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         tensor([31., 42.])
     """
     _check_read(self, other)
-    return _add(self, pointwise._scaled(self, other, alpha))
+    return _add(self, pointwise.scaled("add_", self, other, alpha))
 
 
-def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place.
 
     Example:
@@ -218,7 +220,7 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     _check_read(self, other)
     refuse_booleans(self, other)
-    return _sub(self, pointwise._scaled(self, other, alpha))
+    return _sub(self, pointwise.scaled("sub_", self, other, alpha))
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -263,7 +265,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     return _lerp(self, end, weight)
 
 
-def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Add `value * tensor1 * tensor2` in place.
 
     Example:
@@ -271,11 +273,13 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         >>> torch.ones(2).addcmul_(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
         tensor([31., 81.])
     """
+    if type(value) is not int and type(value) is not float:
+        tensor1, tensor2, value = pointwise.factor_of_products("addcmul_", tensor1, tensor2, value)
     pointwise.check_products(self, tensor1, tensor2)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
-def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Add `value * tensor1 / tensor2` in place.
 
     Example:
@@ -283,6 +287,8 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         >>> torch.ones(2).addcdiv_(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=10)
         tensor([6., 6.])
     """
+    if type(value) is not int and type(value) is not float:
+        tensor1, tensor2, value = pointwise.factor_of_products("addcdiv_", tensor1, tensor2, value)
     pointwise.check_true_division(tensor1, tensor2)
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 

@@ -23,12 +23,24 @@ _STRATEGY = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the one way in which memory is shared: by forking."""
+    """Return the one way in which memory is shared: by forking.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
+        ['file_descriptor']
+    """
     return {_STRATEGY}
 
 
 def get_sharing_strategy() -> str:
-    """Return the way in which memory is shared."""
+    """Return the way in which memory is shared.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.multiprocessing.get_sharing_strategy()
+        'file_descriptor'
+    """
     return _STRATEGY
 
 

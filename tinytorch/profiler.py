@@ -23,7 +23,15 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What to profile: here there is the CPU."""
+    """What to profile: here there is the CPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        ...     y = torch.ones(2) * 2
+        >>> [each.key for each in profile.key_averages()]
+        ['aten::mul']
+    """
 
     CPU = 0
     XPU = 1
@@ -34,7 +42,14 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler does in a step."""
+    """What a profiler does in a step.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> schedule = torch.profiler.schedule(wait=1, warmup=1, active=1)
+        >>> [schedule(step).name for step in range(3)]
+        ['NONE', 'WARMUP', 'RECORD_AND_SAVE']
+    """
 
     NONE = 0
     WARMUP = 1
@@ -57,7 +72,13 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Return False: PyTorch's C++ profiler is not here."""
+    """Return False: PyTorch's C++ profiler is not here.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.profiler.kineto_available()
+        False
+    """
     return False
 
 
@@ -264,7 +285,17 @@ class profile:
         self._go(self.current_action, None)
 
     def step(self) -> None:
-        """Say that the next step of the schedule begins."""
+        """Say that the next step of the schedule begins.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.profiler.profile() as profile:
+            ...     for _ in range(2):
+            ...         y = torch.ones(2).exp()
+            ...         profile.step()
+            >>> profile.step_num
+            2
+        """
         self._close_step()
         before, self.current_action = self.current_action, self.schedule(self.step_num + 1)
         self.step_num += 1
@@ -347,13 +378,29 @@ class profile:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Return the averages of the events by name; see `EventList.key_averages`."""
+        """Return the averages of the events by name; see `EventList.key_averages`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> [each.key for each in profile.key_averages()]
+            ['aten::exp']
+        """
         return self._ready("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def events(self) -> EventList:
-        """Return all events in the order of their starts."""
+        """Return all events in the order of their starts.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> [each.name for each in profile.events()]
+            ['aten::exp']
+        """
         return self._ready("accessing events").function_events
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:

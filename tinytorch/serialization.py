@@ -45,8 +45,12 @@ from tinytorch.ops.random import Generator
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = [
-    "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save",
+    "DEFAULT_PROTOCOL", "PyTorchFileReader", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",
+    "safe_globals", "save",
 ]  # fmt: skip
+
+DEFAULT_PROTOCOL = 2  # of pickles
+MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None  # for annotations
 
 
 class Storage:
@@ -570,6 +574,74 @@ class _Archive:
         if whole and self.summed and zlib.crc32(target) != self.entries[self.prefix + name].CRC:
             raise RuntimeError(_damaged(f"failed reading file {name}: its bytes were changed"))
         return memory
+
+
+class PyTorchFileReader:
+    """The records of a checkpoint by name, for programs that read parts of one.
+
+    Args:
+        file: a path, or a file that is open for reading.
+
+    Raises:
+        RuntimeError: there is no such file, or it is no checkpoint.
+
+    Example:
+        >>> import io
+        >>> import tinytorch as torch
+        >>> file = io.BytesIO()
+        >>> torch.save({"x": torch.zeros(2)}, file)
+        >>> _ = file.seek(0)
+        >>> reader = torch.PyTorchFileReader(file)
+        >>> reader.has_record("data.pkl"), len(reader.get_record("data/0"))
+        (True, 8)
+    """
+
+    def __init__(self, file: Any) -> None:
+        opened = isinstance(file, (str, os.PathLike))
+        if opened:
+            try:
+                file = open(file, "rb")  # noqa: SIM115 (it stays open)
+            except OSError as error:
+                raise RuntimeError(
+                    f"open file failed because of errno {error.errno} on fopen: {error.strerror}, file path: {file}"
+                ) from error
+        self._opened = file if opened else None
+        self._archive = _Archive(file)
+
+    def __del__(self) -> None:
+        opened = getattr(self, "_opened", None)
+        if opened is not None:
+            opened.close()
+
+    def get_all_records(self) -> list[str]:
+        """Return the names of the records."""
+        start = len(self._archive.prefix)
+        return [name[start:] for name in self._archive.entries]
+
+    def has_record(self, name: str) -> bool:
+        """Return whether there is such a record."""
+        return name in self._archive
+
+    def get_record(self, name: str) -> bytes:
+        """Return the bytes of a record.
+
+        Raises:
+            RuntimeError: there is none, or its bytes were changed.
+        """
+        return self._archive.read(name)
+
+    def get_record_offset(self, name: str) -> int:
+        """Return where in the file the bytes of a record begin."""
+        return self._archive.offset(name)
+
+    def get_record_size(self, name: str) -> int:
+        """Return the number of bytes of a record."""
+        return self._archive.size(name)
+
+    def serialization_id(self) -> str:
+        """Return the number that tells the file's contents from others', "" if it has none."""
+        name = ".data/serialization_id"
+        return self.get_record(name).decode() if self.has_record(name) else ""
 
 
 def _read_fully(file: Any, target: memoryview) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import warnings
 
@@ -424,3 +425,22 @@ def test_the_modules_have_pytorchs_names() -> None:
         "_DatasetKind",
     }
     assert set(torch.utils.data.__all__) - left_out <= set(tinytorch.utils.data.__all__)
+
+
+@needs_oracle
+def test_the_kind_of_a_dataset_and_the_classes_of_iterators() -> None:
+    def program(library):
+        module = importlib.import_module(f"{library.__name__}.utils.data.dataloader")
+        kinds = module._DatasetKind
+        listed = library.utils.data.DataLoader([1, 2])
+        streamed = library.utils.data.DataLoader(stream_of(library, 3))
+        return (
+            listed._dataset_kind == kinds.Map,
+            streamed._dataset_kind == kinds.Iterable,
+            kinds.Map,
+            kinds.Iterable,
+            isinstance(iter(listed), module._SingleProcessDataLoaderIter),
+            issubclass(module._MultiProcessingDataLoaderIter, module._BaseDataLoaderIter),
+        )
+
+    assert_same(program)

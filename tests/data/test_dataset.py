@@ -300,3 +300,9 @@ def test_no_warning_at_a_usual_split() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [len(part) for part in random_split(range(10), [0.5, 0.5])] == [5, 5]
+
+
+def test_the_older_spelling_of_cumulative_sizes() -> None:
+    both = ConcatDataset([[1, 2], [3]])
+    with pytest.warns(FutureWarning, match="renamed to `cumulative_sizes`"):
+        assert both.cummulative_sizes == [2, 3]

@@ -77,6 +77,15 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
         [[0.3, -1.2, 0.5], [[1.0, 0.2], [0.3, -0.5], [0.7, 0.1]], [0.4, 1.0, 0.6]],
         lambda d, a, w, c: d.LowRankMultivariateNormal(a, w, c),
     ),
+    "Wishart": ([4.5, _COVARIANCE], lambda d, n, v: d.Wishart(n, v)),
+    "Wishart precision": (
+        [[4.5, 7.0], _COVARIANCE],
+        lambda d, n, v: d.Wishart(n, precision_matrix=v),
+    ),
+    "Wishart scale_tril": (
+        [[4.5, 7.0], [_TRIL, _TRIL]],
+        lambda d, n, v: d.Wishart(n, scale_tril=v),
+    ),
     "Independent": (
         [[[0.3, -1.2], [1.0, 2.0]], [0.5, 2.0]],
         lambda d, a, b: d.Independent(d.Normal(a, b), 1),

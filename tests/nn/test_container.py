@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.nn.side_by_side import check
 from tests.oracle import needs_oracle
+from tests.same import same_to_the_word as check
 
 
 def row(torch: Any) -> Any:

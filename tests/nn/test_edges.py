@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -249,3 +250,57 @@ def test_gradients_of_sharp_attention_of_16_bits(dtype: str, create_graph: bool)
 
     tolerance = 2e-3 if dtype == "float16" else 2e-2
     same_as_pytorch(program, rtol=tolerance, atol=10 * tolerance)
+
+
+SAME = """
+    t.nn.ReLU()([1.0])
+    t.nn.ReLU(inplace=True)((1.0,))
+    t.nn.Dropout()((1.0,))
+    t.nn.Sigmoid()((1.0,))
+    t.nn.Tanh()((1.0,))
+    t.nn.LayerNorm(2)((1.0,))
+    t.nn.Embedding(2, 2)([0])
+    t.nn.Embedding(2, 2)(0)
+    F.pad(x, (1, 1), mode="wrong")
+    F.pad(x, (1, 1), mode="wrong", value=2.0)
+    F.max_unpool2d(t.ones(0, 1, 2, 2), t.zeros(0, 1, 2, 2, dtype=t.int64), 2)
+    F.grid_sample(t.ones(0, 2, 3, 3), t.ones(0, 2, 2, 2), align_corners=True)
+    F.embedding_bag(t.arange(6.0).view(3, 2), t.tensor([1, 2, 2]), t.tensor([0]))
+    t.nn.LSTMCell(2, 3)(t.ones(2, 2), t.ones(2, 3))
+    t.nn.LSTMCell(2, 3)(t.ones(2), (t.ones(2, 3), t.ones(2, 3)))
+    t.nn.LSTMCell(2, 3)(t.ones(2, 2), (t.ones(3), t.ones(3)))
+    t.nn.LSTMCell(2, 3)(t.ones(2, 2), (t.ones(2, 3),))
+    t.nn.RNNCell(2, 3)(t.ones(2), t.ones(2, 3))
+    t.nn.RNNCell(2, 3)(t.ones(2, 2), t.ones(3))
+    t.nn.GRUCell(2, 3)(t.ones(2), t.ones(1, 3))
+    t.nn.Linear(3, 5).to("cpu", copy=True)
+    t.nn.Linear(3, 5).to(t.ones(1), False, True)
+    t.ones(3).T
+    t.ones(2, 3).T
+    F.mse_loss(x, x + 2, reduction="elementwise_mean")
+    F.nll_loss(-t.eye(2), t.tensor([0, 1]), reduction="elementwise_mean")
+    R.get_enum("none"), R.get_enum("elementwise_mean"), R.get_enum("sum")
+    R.get_enum("wrong")
+    R.legacy_get_string(None, False), R.legacy_get_string(False, True), R.legacy_get_string(None, None, False)
+    R.legacy_get_enum(False, None), R.legacy_get_enum(None, None, emit_warning=False)
+    t.nn.utils.convert_conv2d_weight_memory_format(t.nn.Conv2d(2, 3, 2), t.channels_last).weight.stride()
+    t.nn.utils.convert_conv2d_weight_memory_format(S(t.nn.Conv1d(2, 3, 2)), t.channels_last)[0].weight.stride()
+    t.nn.utils.convert_conv2d_weight_memory_format(S(t.nn.ConvTranspose2d(2, 3, 2)), t.channels_last)[0].weight.stride()
+    t.nn.utils.convert_conv3d_weight_memory_format(S(t.nn.Conv3d(2, 3, 2)), t.channels_last_3d)[0].weight.stride()
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", [line.strip() for line in SAME])
+def test_calls_with_unusual_arguments(expression: str) -> None:
+    def program(torch: Any) -> Any:
+        names = {
+            "t": torch,
+            "F": torch.nn.functional,
+            "R": importlib.import_module(f"{torch.__name__}.nn._reduction"),
+            "S": torch.nn.Sequential,
+            "x": torch.ones(1, 1, 4, 4),
+        }
+        torch.manual_seed(1)
+        return eval(expression, names)  # the expressions above
+
+    same_as_pytorch(program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import importlib.util
+import os
 import pickle
 import weakref
 from collections import OrderedDict
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.nn.side_by_side import check, plain
 from tests.oracle import needs_oracle
+from tests.same import same_to_the_word as check
 from tinytorch import nn
 from tinytorch.nn.modules.module import Module
 
@@ -597,7 +598,7 @@ def test_a_pickled_module_comes_back_with_hooks_and_ties() -> None:
     made = Pickled().eval()
     again = pickle.loads(pickle.dumps(made))
     x = tinytorch.ones(3, 2)
-    assert plain(again(x)) == plain(made(x))
+    assert again(x).equal(made(x))
     assert again.layer is again.tied and not again.training
     assert type(again.layer.weight) is nn.Parameter and again.layer.weight.requires_grad
     assert again._non_persistent_buffers_set == {"steps"}
@@ -644,9 +645,34 @@ def test_bfloat16_needs_its_extra() -> None:
         assert layer.bfloat16().weight.dtype is tinytorch.bfloat16
 
 
-def test_sharing_memory_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match=r"share_memory.*state_dict\(\)"):
-        nn.ReLU().share_memory()
+@needs_oracle
+def test_sharing_memory() -> None:
+    def program(torch: Any) -> Any:
+        layer = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        layer(torch.ones(3, 2)).sum().backward()
+        weight = layer[0].weight
+        before = [p.is_shared() for p in layer.parameters()]
+        same = layer.share_memory() is layer and layer[0].weight is weight
+        torch.optim.SGD(layer.parameters(), lr=0.1).step()
+        layer.load_state_dict(layer.state_dict())
+        tensors = [*layer.parameters(), *layer.buffers(), *(p.grad for p in layer.parameters())]
+        return before, same, [each.is_shared() for each in tensors]
+
+    check(program)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="memory is shared by forking")
+def test_processes_train_one_model() -> None:
+    layer = nn.Linear(2, 1)
+    nn.init.zeros_(layer.weight)
+    layer.share_memory()
+    child = os.fork()
+    if child == 0:
+        layer(tinytorch.ones(1, 2)).sum().backward()
+        tinytorch.optim.SGD(layer.parameters(), lr=1.0).step()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert layer.weight.tolist() == [[-1.0, -1.0]]
 
 
 def test_compile_changes_nothing() -> None:
@@ -666,3 +692,68 @@ def test_adding_a_module_before_init_says_so() -> None:
         AttributeError, match=r"cannot assign module before Module.__init__\(\) call"
     ):
         Module.__new__(Module).add_module("x", nn.ReLU())
+
+
+@needs_oracle
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_buffer_goes_through_the_register_buffer_of_a_subclass(takes, persistent):
+    def program(torch: Any) -> Any:
+        class Full(torch.nn.Module):
+            def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+                super().register_buffer(name, tensor, persistent)
+
+        class Bare(torch.nn.Module):
+            def register_buffer(self, name: str, tensor: Any) -> None:
+                super().register_buffer(name, tensor)
+
+        layer = (Full if takes else Bare)()
+        layer.mean = torch.nn.Buffer(torch.ones(2), persistent=persistent)
+        layer.mean = torch.zeros(2)
+        return layer.mean, list(layer.state_dict())
+
+    check(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm", "prune"])
+def test_pickles_of_modules_whose_weights_are_computed(kind):
+    def program(torch: Any) -> Any:
+        layer = torch.nn.Linear(3, 2)
+        if kind == "prune":
+            prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+            prune.identity(layer, "weight")
+        else:
+            getattr(torch.nn.utils, kind)(layer)
+        again = pickle.loads(pickle.dumps(layer))
+        return again(torch.ones(1, 3)), list(again.state_dict()), again.weight.shape
+
+    check(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize(("overwrite", "swap"), [(False, False), (True, False), (True, True)])
+def test_conversions_with_new_parameters(overwrite, swap):
+    def program(torch: Any) -> Any:
+        layer = torch.nn.BatchNorm1d(2)
+        layer.bias.requires_grad_(False)
+        layer(torch.ones(3, 2)).sum().backward()
+        weight, grad = layer.weight, layer.weight.grad
+        future = torch.__future__
+        future.set_overwrite_module_params_on_conversion(overwrite)
+        future.set_swap_module_params_on_conversion(swap)
+        try:
+            layer.double()
+            asked = (
+                future.get_overwrite_module_params_on_conversion(),
+                future.get_swap_module_params_on_conversion(),
+            )
+        finally:
+            future.set_overwrite_module_params_on_conversion(False)
+            future.set_swap_module_params_on_conversion(False)
+        return (
+            asked, layer.weight is weight, weight.dtype, grad.dtype, layer.weight.grad,
+            layer.bias, layer.running_mean, type(layer.weight) is torch.nn.Parameter,
+        )  # fmt: skip
+
+    check(program)

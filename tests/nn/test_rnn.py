@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.nn.side_by_side import check
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
+from tests.same import same_to_the_word as check
 from tinytorch import nn
 from tinytorch.autograd import gradcheck, gradgradcheck
 from tinytorch.nn.utils import rnn

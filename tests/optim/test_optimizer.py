@@ -202,12 +202,6 @@ def test_bad_input_is_bad_in_pytorch(call, error, words):
     assert words in str(caught.value)
 
 
-def test_differentiable_is_refused():
-    for make in (SGD, Adam, AdamW):
-        with pytest.raises(NotImplementedError, match="differentiable=True"):
-            make([weight()], differentiable=True)
-
-
 def test_capturable_is_for_accelerators():
     p, optimizer = ready(Adam, capturable=True)
     with pytest.raises(AssertionError, match="capturable"):

@@ -176,6 +176,16 @@ class GradScaler:
         Raises:
             RuntimeError: it was called since the last `update`, or with a closure.
             AssertionError: no parameter has a gradient.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> w = torch.ones(1, requires_grad=True)
+            >>> optimizer = torch.optim.SGD([w], lr=0.5)
+            >>> scaler = torch.amp.GradScaler("cpu")
+            >>> scaler.scale(w.sum()).backward()
+            >>> scaler.step(optimizer)
+            >>> w
+            tensor([0.5000], requires_grad=True)
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -252,27 +262,72 @@ class GradScaler:
         return self._init_scale if self._scale is None else float(self._scale._array.item())
 
     def get_growth_factor(self) -> float:
-        """Return by what the scale grows."""
+        """Return by what the scale grows.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.get_growth_factor()
+            2.0
+        """
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set by what the scale grows."""
+        """Set by what the scale grows.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.set_growth_factor(4.0)
+            >>> scaler.get_growth_factor()
+            4.0
+        """
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return by what the scale is reduced."""
+        """Return by what the scale is reduced.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.get_backoff_factor()
+            0.5
+        """
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set by what the scale is reduced."""
+        """Set by what the scale is reduced.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.set_backoff_factor(0.25)
+            >>> scaler.get_backoff_factor()
+            0.25
+        """
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return after how many steps the scale grows."""
+        """Return after how many steps the scale grows.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.get_growth_interval()
+            100
+        """
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows."""
+        """Set after how many steps the scale grows.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> scaler.set_growth_interval(50)
+            >>> scaler.get_growth_interval()
+            50
+        """
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -314,6 +369,14 @@ class GradScaler:
 
         Raises:
             RuntimeError: it is empty.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
+            >>> other = torch.amp.GradScaler("cpu")
+            >>> other.load_state_dict(scaler.state_dict())
+            >>> other.get_growth_interval()
+            100
         """
         if not self._enabled:
             return

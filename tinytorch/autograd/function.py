@@ -183,11 +183,43 @@ class FunctionCtx:
     """What `forward` and `setup_context` may do with `ctx`."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (inputs, outputs or others) for `backward`, which finds them in `saved_tensors`."""
+        """Keep tensors (inputs, outputs or others) for `backward`, which finds them in `saved_tensors`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Square(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.save_for_backward(x)
+            ...         return x * x
+            ...     @staticmethod
+            ...     def backward(ctx, g):
+            ...         (x,) = ctx.saved_tensors
+            ...         return 2 * x * g
+            >>> x = torch.tensor(3.0, requires_grad=True)
+            >>> Square.apply(x).backward()
+            >>> x.grad
+            tensor(6.)
+        """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Double(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x, factor):
+            ...         ctx.save_for_forward(factor)
+            ...         return x * factor
+            ...     @staticmethod
+            ...     def jvp(ctx, t, _):
+            ...         return t * ctx.saved_tensors[0]
+            >>> double = lambda x: Double.apply(x, torch.tensor(2.0))
+            >>> torch.func.jvp(double, (torch.ones(1),), (torch.tensor([5.0]),))
+            (tensor([2.]), tensor([10.]))
+        """
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
                 raise AssertionError(
@@ -197,7 +229,25 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs `forward` wrote to in place; they must be returned too."""
+        """Say which inputs `forward` wrote to in place; they must be returned too.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Double(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.mark_dirty(x)
+            ...         return x.mul_(2)
+            ...     @staticmethod
+            ...     def backward(ctx, g):
+            ...         return 2 * g
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> y = x.clone()
+            >>> _ = Double.apply(y)
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2.])
+        """
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -210,11 +260,43 @@ class FunctionCtx:
         )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Say which outputs have no gradient.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Sorted(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         values, indices = x.sort()
+            ...         ctx.mark_non_differentiable(indices)
+            ...         ctx.save_for_backward(indices)
+            ...         return values, indices
+            ...     @staticmethod
+            ...     def backward(ctx, g, _):
+            ...         return torch.zeros_like(g).scatter(0, ctx.saved_tensors[0], g)
+            >>> values, indices = Sorted.apply(torch.tensor([2.0, 1.0], requires_grad=True))
+            >>> values.requires_grad, indices.requires_grad
+            (True, False)
+        """
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose whether `backward` gets zeros (the default) or None for outputs that nobody used."""
+        """Choose whether `backward` gets zeros (the default) or None for outputs that nobody used.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Pair(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.set_materialize_grads(False)
+            ...         return x + 1, x + 2
+            ...     @staticmethod
+            ...     def backward(ctx, g1, g2):
+            ...         print(g1, g2)
+            ...         return g1
+            >>> Pair.apply(torch.ones(1, requires_grad=True))[0].backward()
+            tensor([1.]) None
+        """
         self.materialize_grads = value
 
 
@@ -437,7 +519,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call `forward` and record the call."""
+        """Call `forward` and record the call.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Double(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         return 2 * x
+            ...     @staticmethod
+            ...     def backward(ctx, g):
+            ...         return 2 * g
+            >>> Double.apply(torch.ones(1, requires_grad=True)).requires_grad
+            True
+        """
         separate = cls.setup_context is not Function.setup_context
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)

@@ -64,7 +64,8 @@ def gradcheck(
         check_undefined_grad: check that undefined gradients count as zeros, and undefined tangents in forward mode.
         check_grad_dtypes: check that gradients have their input's dtype.
         check_batched_grad: check `grad(..., is_grads_batched=True)`.
-        check_batched_forward_grad: check forward mode for a batch of vectors.
+        check_batched_forward_grad: accepted; forward mode goes through a batch vector by vector (see `func.vmap`), and
+            each vector is what `check_forward_ad` checks.
         check_forward_ad: check forward mode.
         check_backward_ad: check backward mode.
         fast_mode: compare a random projection of each Jacobian. It costs a few calls per input, not one per element.
@@ -100,8 +101,6 @@ def gradcheck(
             compare(problem, forward=True)
             if check_undefined_grad:
                 _check_undefined_tangents(problem)
-            if check_batched_forward_grad:
-                _check_batched_tangents(problem)
         if check_backward_ad:
             if check_batched_grad:
                 _check_batched_gradients(problem)
@@ -496,17 +495,6 @@ def _check_batched_gradients(problem: _Problem) -> None:
         for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
             if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
                 raise GradcheckError(_mismatch_of_batch(f"input {j}", batch, stack(rows)))
-
-
-def _check_batched_tangents(problem: _Problem) -> None:
-    """Check for each input that the tangents for a batch of vectors, which is gone through, are those of each."""
-    for j, x in enumerate(problem.wanted):
-        vectors = _random_batch(x)
-        batch, each = ([problem.by_forward(j, vector) for vector in vectors] for _ in range(2))
-        for i in range(len(problem.floats)):
-            one, two = (stack([row[i] for row in rows]) for rows in (batch, each))
-            if not allclose(one, two, problem.rtol, problem.atol):
-                raise GradcheckError(_mismatch_of_batch(f"output {i}", one, two))
 
 
 def _random_batch(like: Tensor) -> Tensor:

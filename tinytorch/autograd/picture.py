@@ -133,7 +133,14 @@ class Picture:
 
     @functools.cached_property
     def mermaid(self) -> str:
-        """The picture as a Mermaid flowchart."""
+        """The picture as a Mermaid flowchart.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).mermaid[:12])
+            flowchart TD
+        """
         text = ["flowchart TD"]
         for k, box in enumerate(self._boxes):
             label = "<br/>".join(line.translate(_MERMAID) for line in box.lines)
@@ -148,7 +155,14 @@ class Picture:
 
     @functools.cached_property
     def dot(self) -> str:
-        """The picture in Graphviz's language."""
+        """The picture in Graphviz's language.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).dot[:9])
+            digraph {
+        """
         text = ["digraph {", '    bgcolor=transparent; node [fontname="monospace", fontsize=10];',
                 '    edge [color="#767676", fontcolor="#767676", fontname="monospace", fontsize=9];']  # fmt: skip
         for k, box in enumerate(self._boxes):
@@ -164,7 +178,14 @@ class Picture:
 
     @functools.cached_property
     def svg(self) -> str:
-        """The picture as a drawing of its own, which browsers show."""
+        """The picture as a drawing of its own, which browsers show.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).svg[:4])
+            <svg
+        """
         return _drawn(self._boxes, self._arrows, self._several, self._kinds())
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -422,13 +422,29 @@ class profile:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Return the averages of the events by name; see `EventList.key_averages`."""
+        """Return the averages of the events by name; see `EventList.key_averages`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.autograd.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> [each.key for each in profile.key_averages()]
+            ['aten::exp']
+        """
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def total_average(self) -> FunctionEventAvg:
-        """Return the sum over all events."""
+        """Return the sum over all events.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.autograd.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> profile.total_average().count
+            1
+        """
         return self.function_events.total_average()
 
     @property
@@ -511,6 +527,11 @@ class emit_nvtx:
 
     Raises:
         AssertionError: it is entered.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
+        ...     y = torch.ones(2) * 2
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -536,6 +557,11 @@ class emit_itt(emit_nvtx):
 
     Raises:
         NotImplementedError: it is entered.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.profiler.emit_itt(enabled=False):
+        ...     y = torch.ones(2) * 2
     """
 
     def _refuse(self) -> None:

@@ -96,6 +96,14 @@ class FunctionEvent(FormattedTimesMixin):
         stack: the lines of the caller's code, the innermost first; [] where no stacks were recorded.
         flops: floating-point operations of the kinds that PyTorch counts.
         scope: 0 for a function, 1 for a step backward, 7 for `record_function`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.profiler.profile() as profile:
+        ...     y = torch.ones(2).exp()
+        >>> event = profile.function_events[-1]
+        >>> event.name, event.cpu_time_total >= event.self_cpu_time_total
+        ('aten::exp', True)
     """
 
     def __init__(
@@ -155,6 +163,14 @@ class FunctionEventAvg(FormattedTimesMixin):
     """The sum of all events of one name; `cpu_time` is the average of a call.
 
     The attributes are those of `FunctionEvent`, with `key` for the name and `count` for the number of calls.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.profiler.profile() as profile:
+        ...     y = torch.ones(2).exp()
+        >>> (average,) = [each for each in profile.key_averages() if each.key == "aten::exp"]
+        >>> average.count
+        1
     """
 
     def __init__(self) -> None:
@@ -193,7 +209,15 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """A list of events in the order of their starts, or of averages."""
+    """A list of events in the order of their starts, or of averages.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.autograd.profiler.profile() as profile:
+        ...     y = torch.ones(2).exp()
+        >>> type(profile.function_events).__name__, profile.function_events[-1].name
+        ('EventList', 'aten::exp')
+    """
 
     def __init__(
         self,
@@ -215,7 +239,15 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times: the microseconds that were spent inside events."""
+        """The sum of all self times: the microseconds that were spent inside events.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.autograd.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> profile.function_events.self_cpu_time_total > 0
+            True
+        """
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
@@ -346,6 +378,13 @@ class EventList(list[Any]):
             group_by_input_shapes: one for each name and shapes of the arguments.
             group_by_stack_n: one for each name and that many innermost lines of the stack.
             group_by_overload_name: accepted; overloads have no names here.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.autograd.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> [each.key for each in profile.function_events.key_averages()]
+            ['aten::exp']
         """
         averages: dict[tuple[Any, ...], FunctionEventAvg] = {}
         for event in self:
@@ -365,7 +404,15 @@ class EventList(list[Any]):
         )
 
     def total_average(self) -> FunctionEventAvg:
-        """Return the sum over all events, with the key "Total"."""
+        """Return the sum over all events, with the key "Total".
+
+        Example:
+            >>> import tinytorch as torch
+            >>> with torch.autograd.profiler.profile() as profile:
+            ...     y = torch.ones(2).exp()
+            >>> profile.function_events.total_average().key
+            'Total'
+        """
         total = FunctionEventAvg()
         for event in self:
             total.add(event)

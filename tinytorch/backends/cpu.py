@@ -1,10 +1,16 @@
-"""The processor."""
-
-from __future__ import annotations
+"""`torch.backends.cpu` (floor 4)."""
 
 __all__ = ["get_cpu_capability"]
 
 
 def get_cpu_capability() -> str:
-    """Return "DEFAULT": NumPy chooses among its own kernels."""
-    return "DEFAULT"
+    """Return which of the processor's vector instructions kernels use: "AVX512", "AVX2" or "DEFAULT".
+
+    NumPy's kernels choose by themselves, as PyTorch's do; torchvision resizes images of bytes by it.
+    """
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+    features = _multiarray_umath.__cpu_features__
+    if features.get("AVX512_SKX"):
+        return "AVX512"
+    return "AVX2" if features.get("AVX2") and features.get("FMA3") else "DEFAULT"

@@ -25,12 +25,24 @@ _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True,
 
 
 def is_built() -> bool:
-    """Return False."""
+    """Return False.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cuda.is_built()
+        False
+    """
     return False
 
 
 def flash_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU."""
+    """Return whether this kernel of attention may be used on a GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cuda.flash_sdp_enabled()
+        True
+    """
     return _attention["flash"]
 
 
@@ -40,7 +52,13 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU."""
+    """Return whether this kernel of attention may be used on a GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cuda.mem_efficient_sdp_enabled()
+        True
+    """
     return _attention["mem_efficient"]
 
 
@@ -50,7 +68,13 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def math_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU."""
+    """Return whether this kernel of attention may be used on a GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cuda.math_sdp_enabled()
+        True
+    """
     return _attention["math"]
 
 
@@ -60,7 +84,13 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU."""
+    """Return whether this kernel of attention may be used on a GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cuda.cudnn_sdp_enabled()
+        True
+    """
     return _attention["cudnn"]
 
 

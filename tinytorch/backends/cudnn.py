@@ -22,17 +22,35 @@ conv, rnn = SimpleNamespace(fp32_precision="tf32"), SimpleNamespace(fp32_precisi
 
 
 def is_available() -> bool:
-    """Return False."""
+    """Return False.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cudnn.is_available()
+        False
+    """
     return False
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Return False: cuDNN takes tensors on a GPU."""
+    """Return False: cuDNN takes tensors on a GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cudnn.is_acceptable(torch.ones(2))
+        False
+    """
     return False
 
 
 def version() -> int | None:
-    """Return None: there is no cuDNN."""
+    """Return None: there is no cuDNN.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.cudnn.version() is None
+        True
+    """
     return None
 
 
@@ -44,7 +62,15 @@ def set_flags(
     _allow_tf32: bool | None = None,
     _fp32_precision: str = "none",
 ) -> tuple[Any, ...]:
-    """Set those switches that are not None, and return what all were before."""
+    """Set those switches that are not None, and return what all were before.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> before = torch.backends.cudnn.set_flags(_benchmark=True)
+        >>> torch.backends.cudnn.benchmark
+        True
+        >>> _ = torch.backends.cudnn.set_flags(*before)
+    """
     here = globals()
     before = enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
     new = {
@@ -67,7 +93,16 @@ def flags(
     allow_tf32: bool = True,
     fp32_precision: str = "none",
 ) -> Iterator[None]:
-    """Set the switches in a `with` block."""
+    """Set the switches in a `with` block.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.backends.cudnn.flags(deterministic=True):
+        ...     print(torch.backends.cudnn.deterministic)
+        True
+        >>> torch.backends.cudnn.deterministic
+        False
+    """
     before = set_flags(
         enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
     )

@@ -22,12 +22,24 @@ conv, matmul, rnn = (SimpleNamespace(fp32_precision="none") for _ in range(3))
 
 
 def is_available() -> bool:
-    """Return False: NumPy does the work."""
+    """Return False: NumPy does the work.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.mkldnn.is_available()
+        False
+    """
     return False
 
 
 def is_acl_available() -> bool:
-    """Return False: NumPy does the work."""
+    """Return False: NumPy does the work.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.backends.mkldnn.is_acl_available()
+        False
+    """
     return False
 
 
@@ -53,7 +65,16 @@ def flags(
     allow_tf32: bool = True,
     fp32_precision: str = "none",
 ) -> Iterator[None]:
-    """Set the switches in a `with` block."""
+    """Set the switches in a `with` block.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.backends.mkldnn.flags(deterministic=True):
+        ...     print(torch.backends.mkldnn.deterministic)
+        True
+        >>> torch.backends.mkldnn.deterministic
+        False
+    """
     before = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
     try:
         yield
@@ -63,7 +84,13 @@ def flags(
 
 
 class verbose(contextlib.AbstractContextManager[Any]):
-    """Do what is inside a `with` block; oneDNN, which is not used, says nothing."""
+    """Do what is inside a `with` block; oneDNN, which is not used, says nothing.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+        ...     y = torch.ones(2) * 2
+    """
 
     def __init__(self, level: int) -> None:
         self.level = level

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinytorch.absent import StreamContext, stream
 from tinytorch.cpu import amp
 
 __all__ = ["Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "is_available",
@@ -11,61 +12,93 @@ __all__ = ["Stream", "StreamContext", "amp", "current_device", "current_stream",
 
 
 class Stream:
-    """The CPU's one queue of work, in which everything is done at once."""
+    """The CPU's one queue of work, in which everything is done at once.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> stream = torch.cpu.Stream()
+        >>> with torch.cpu.stream(stream):
+        ...     y = torch.ones(2) * 2
+    """
 
     def __init__(self, priority: int = -1) -> None:
         self.priority = priority
-
-
-class StreamContext:
-    """Do what is inside a `with` block on a stream: there is only one."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 _stream = Stream()
 
 
 def is_available() -> bool:
-    """Return True."""
+    """Return True.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cpu.is_available()
+        True
+    """
     return True
 
 
 def is_initialized() -> bool:
-    """Return True."""
+    """Return True.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cpu.is_initialized()
+        True
+    """
     return True
 
 
 def device_count() -> int:
-    """Return 1."""
+    """Return 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cpu.device_count()
+        1
+    """
     return 1
 
 
 def current_device() -> str:
-    """Return "cpu"."""
+    """Return "cpu".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cpu.current_device()
+        'cpu'
+    """
     return "cpu"
 
 
 def set_device(device: Any) -> None:
-    """Choose the device: there is only one."""
+    """Choose the device: there is only one.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cpu.set_device(0)
+        >>> torch.cpu.current_device()
+        'cpu'
+    """
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for all work: it is done when an operation returns."""
+    """Wait for all work: it is done when an operation returns.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> y = torch.ones(2) * 2
+        >>> torch.cpu.synchronize()
+    """
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the one stream."""
+    """Return the one stream.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.cpu.stream(torch.cpu.current_stream()):
+        ...     y = torch.ones(2) * 2
+    """
     return _stream
-
-
-def stream(stream: Any) -> StreamContext:
-    """Return a context manager for a stream."""
-    return StreamContext(stream)

@@ -4,71 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch import dtypes
-from tinytorch.absent import (
-    StreamContext,
-    device_count,
-    device_of,
-    get_arch_list,
-    get_gencode_flags,
-    is_available,
-    is_bf16_supported,
-    is_initialized,
-    is_tf32_supported,
-    set_stream,
-    stream,
-    without_cuda,
-)
+from tinytorch import absent, dtypes
+from tinytorch.absent import *  # noqa: F403
+from tinytorch.absent import OutOfMemoryError, without_cuda
 from tinytorch.cuda import amp, memory, nvtx, random
-from tinytorch.cuda.memory import (
-    empty_cache,
-    get_per_process_memory_fraction,
-    max_memory_allocated,
-    max_memory_cached,
-    max_memory_reserved,
-    mem_get_info,
-    memory_allocated,
-    memory_cached,
-    memory_reserved,
-    memory_stats,
-    memory_stats_as_nested_dict,
-    reset_accumulated_memory_stats,
-    reset_max_memory_allocated,
-    reset_max_memory_cached,
-    reset_peak_memory_stats,
-    set_per_process_memory_fraction,
-)
-from tinytorch.cuda.random import (
-    get_rng_state,
-    get_rng_state_all,
-    initial_seed,
-    manual_seed,
-    manual_seed_all,
-    seed,
-    seed_all,
-    set_rng_state,
-    set_rng_state_all,
-)
+from tinytorch.cuda.memory import *  # noqa: F403
+from tinytorch.cuda.random import *  # noqa: F403
 
 __all__ = [
+    *absent.__all__, *memory.__all__, *random.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "Event", "FloatTensor",
-    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Stream", "StreamContext", "amp",
+    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Stream", "amp",
     "can_device_access_peer", "cudart", "current_device", "current_stream", "default_generators", "default_stream",
-    "device", "device_count", "device_of", "empty_cache", "get_arch_list", "get_device_capability", "get_device_name",
-    "get_device_properties", "get_gencode_flags", "get_per_process_memory_fraction", "get_rng_state",
-    "get_rng_state_all", "get_sync_debug_mode",
-    "has_half", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
-    "is_tf32_supported", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached",
-    "max_memory_reserved", "mem_get_info", "memory", "memory_allocated", "memory_cached", "memory_reserved",
-    "memory_stats", "memory_stats_as_nested_dict", "nvtx", "random", "reset_accumulated_memory_stats",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
-    "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream",
-    "set_sync_debug_mode", "stream", "synchronize",
+    "device", "get_device_capability", "get_device_name", "get_device_properties", "get_sync_debug_mode", "has_half",
+    "init", "ipc_collect", "memory", "nvtx", "random", "set_device", "set_sync_debug_mode", "synchronize",
 ]  # fmt: skip
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has too little memory; programs catch it. Never raised here."""
 
 
 default_generators: tuple[Any, ...] = ()
@@ -87,6 +37,10 @@ def set_device(device: Any) -> None:
 
     Raises:
         AssertionError: it is not negative: there is no GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cuda.set_device(-1)
     """
     if not (isinstance(device, int) and device < 0):
         without_cuda()
@@ -97,6 +51,11 @@ class device:
 
     Raises:
         RuntimeError: it is entered with another index.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.cuda.device(None):
+        ...     y = torch.ones(2) * 2
     """
 
     def __init__(self, device: Any) -> None:
@@ -145,6 +104,10 @@ class _OnGpu(type):
 
     def __repr__(cls) -> str:
         return f"<class 'torch.cuda.{cls.__name__}'>"
+
+
+_initialized = False
+graph = without_cuda
 
 
 def _typed(kind: dtypes.dtype) -> Any:

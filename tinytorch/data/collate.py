@@ -156,7 +156,15 @@ def _like_sequence(like: Any, entries: list[Any]) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return tensors stacked."""
+    """Return tensors stacked.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.data.collate import collate_tensor_fn
+        >>> collate_tensor_fn([torch.zeros(2), torch.ones(2)])
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
     return stack(batch, 0)
 
 
@@ -175,17 +183,38 @@ def collate_numpy_scalar_fn(
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return floats as a tensor of float64."""
+    """Return floats as a tensor of float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.data.collate import collate_float_fn
+        >>> collate_float_fn([1.0, 2.0])
+        tensor([1., 2.], dtype=torch.float64)
+    """
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
-    """Return integers as a tensor."""
+    """Return integers as a tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.data.collate import collate_int_fn
+        >>> collate_int_fn([1, 2])
+        tensor([1, 2])
+    """
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
-    """Return texts as they are."""
+    """Return texts as they are.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.data.collate import collate_str_fn
+        >>> collate_str_fn(["a", "b"])
+        ['a', 'b']
+    """
     return batch
 
 

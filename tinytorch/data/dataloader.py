@@ -184,6 +184,11 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler is not None
 
     @property
+    def _dataset_kind(self) -> int:
+        """0 where samples are asked for by index, 1 for a stream: `_DatasetKind` names them in PyTorch."""
+        return int(self._is_stream)
+
+    @property
     def _index_sampler(self) -> Any:
         """What one step of the iterator takes its index, or list of indices, from."""
         return self.batch_sampler if self._auto_collation else self.sampler

@@ -49,6 +49,7 @@ from tinytorch.distributions.transforms import __all__ as _transforms
 from tinytorch.distributions.uniform import Uniform
 from tinytorch.distributions.von_mises import VonMises
 from tinytorch.distributions.weibull import Weibull
+from tinytorch.distributions.wishart import Wishart
 
 __all__ = [
     "Bernoulli",
@@ -93,6 +94,7 @@ __all__ = [
     "Uniform",
     "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "kl_divergence",
     "register_kl",

@@ -39,6 +39,7 @@ from tinytorch.distributions.poisson import Poisson
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.uniform import Uniform
 from tinytorch.distributions.utils import _sum_rightmost, euler_constant
+from tinytorch.distributions.wishart import Wishart, _multivariate_digamma
 from tinytorch.nn.functional import softplus
 from tinytorch.ops.create import full_like
 
@@ -276,6 +277,19 @@ def _mvn_mvn(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     trace = _trace_squared(tril, p._unbroadcasted_scale_tril)
     length = _squared_length(tril, q.loc - p.loc)
     return q._half_log_det() - p._half_log_det() + 0.5 * (trace + length - p.event_shape[0])
+
+
+@register_kl(Wishart, Wishart)
+def _wishart_wishart(p: Wishart, q: Wishart) -> Tensor:
+    n = p.event_shape[0]
+    trace = _trace_squared(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril)
+    return (
+        q.df * (q._half_log_det() - p._half_log_det())
+        + 0.5 * p.df * (trace - n)
+        + (q.df / 2).mvlgamma(n)
+        - (p.df / 2).mvlgamma(n)
+        + 0.5 * (p.df - q.df) * _multivariate_digamma(p.df / 2, n)
+    )
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)

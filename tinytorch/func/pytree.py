@@ -23,7 +23,14 @@ IsLeaf = Callable[[Any], bool] | None
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The place of an item in a list or tuple."""
+    """The place of an item in a list or tuple.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.SequenceKey(1).get([5, 6])
+        6
+    """
 
     idx: int
 
@@ -37,7 +44,14 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class MappingKey:
-    """The key of an item in a dictionary."""
+    """The key of an item in a dictionary.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.MappingKey("a").get({"a": 5})
+        5
+    """
 
     key: Any
 
@@ -51,7 +65,14 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The name of an item in a named tuple."""
+    """The name of an item in a named tuple.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.GetAttrKey("values").get(torch.tensor([1, 3]).max(0))
+        tensor(3)
+    """
 
     name: str
 
@@ -64,7 +85,14 @@ class GetAttrKey:
 
 
 def keystr(kp: tuple[Any, ...]) -> str:
-    """Return a path as text, such as `['a'][0].x`."""
+    """Return a path as text, such as `['a'][0].x`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.keystr((pytree.MappingKey("a"), pytree.SequenceKey(0)))
+        "['a'][0]"
+    """
     return "".join(map(str, kp))
 
 
@@ -77,6 +105,16 @@ class _Kind(NamedTuple):
     flatten: Callable[[Any], tuple[list[Any], Any]]  # to the items, and what else is to be known
     unflatten: Callable[[list[Any], Any], Any]
     keys: Callable[[Any, Any], list[Any]] | None  # from the container and what flatten told
+
+    @property
+    def flatten_fn(self) -> Callable[[Any], tuple[list[Any], Any]]:
+        """PyTorch's name of `flatten`."""
+        return self.flatten
+
+    @property
+    def unflatten_fn(self) -> Callable[[list[Any], Any], Any]:
+        """PyTorch's name of `unflatten`."""
+        return self.unflatten
 
 
 def _places(container: Any, context: Any) -> list[Any]:
@@ -227,6 +265,13 @@ class TreeSpec:
 
         Raises:
             ValueError: there are more or fewer than it has.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.func import pytree
+            >>> leaves, structure = pytree.flatten({"a": (1, 2)})
+            >>> structure.unflatten([5, 6])
+            {'a': (5, 6)}
         """
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
@@ -241,6 +286,13 @@ class TreeSpec:
 
         Raises:
             ValueError: `tree` has another structure above them.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.func import pytree
+            >>> _, structure = pytree.flatten([0, 0])
+            >>> structure.flatten_up_to([(1, 2), 3])
+            [(1, 2), 3]
         """
         if self.type is None:
             return [tree]
@@ -348,7 +400,16 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` as `tree_map` does, and return `tree` itself."""
+    """Call `func` as `tree_map` does, and return `tree` itself.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> tree = [torch.ones(1), torch.zeros(1)]
+        >>> _ = pytree.tree_map_(lambda x: x.add_(1), tree)
+        >>> tree
+        [tensor([2.]), tensor([1.])]
+    """
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -360,6 +421,12 @@ def map_only(
 
     Raises:
         TypeError: it is neither a type, a tuple of types nor a function.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_map(pytree.map_only(int)(lambda x: x + 1), [1, "a"])
+        [2, 'a']
     """
     kinds = type_or_types_or_pred
     if isinstance(kinds, (type, tuple)) or not callable(kinds):
@@ -393,51 +460,116 @@ def tree_map_only(
 def tree_map_only_(
     type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
 ) -> Any:
-    """Call `func` as `tree_map_only` does, and return `tree` itself."""
+    """Call `func` as `tree_map_only` does, and return `tree` itself.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> tree = [torch.ones(1), 2]
+        >>> _ = pytree.tree_map_only_(torch.Tensor, lambda x: x.add_(1), tree)
+        >>> tree
+        [tensor([2.]), 2]
+    """
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
-    """Give the leaves of a tree."""
+    """Give the leaves of a tree.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> list(pytree.tree_iter({"a": (1, 2), "b": 3}))
+        [1, 2, 3]
+    """
     return iter(flatten(tree, is_leaf)[0])
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """Return the leaves of a tree."""
+    """Return the leaves of a tree.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_leaves({"a": (1, 2), "b": 3})
+        [1, 2, 3]
+    """
     return flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
-    """Return the structure of a tree."""
+    """Return the structure of a tree.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_structure([1, 2]) == pytree.tree_structure([3, 4])
+        True
+    """
     return flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether a value is a leaf."""
+    """Return whether a value is a leaf.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_is_leaf(1), pytree.tree_is_leaf([1])
+        (True, False)
+    """
     return _kind_of(tree) is None or (is_leaf is not None and is_leaf(tree))
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` holds for all leaves."""
+    """Return whether `pred` holds for all leaves.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_all(lambda x: x > 1, {"a": (1, 2), "b": 3})
+        False
+    """
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` holds for a leaf."""
+    """Return whether `pred` holds for a leaf.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_any(lambda x: x > 2, {"a": (1, 2), "b": 3})
+        True
+    """
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_all_only(
     type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
-    """Return whether `pred` holds for all leaves of a type."""
+    """Return whether `pred` holds for all leaves of a type.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
+        True
+    """
     return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def tree_any_only(
     type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
-    """Return whether `pred` holds for a leaf of a type."""
+    """Return whether `pred` holds for a leaf of a type.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
+        False
+    """
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
@@ -475,14 +607,29 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
-    """Return pairs of path and leaf, and the structure."""
+    """Return pairs of path and leaf, and the structure.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> leaves, _ = pytree.tree_flatten_with_path({"a": (5, 6)})
+        >>> [(pytree.keystr(path), leaf) for path, leaf in leaves]
+        [("['a'][0]", 5), ("['a'][1]", 6)]
+    """
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
 ) -> Any:
-    """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`."""
+    """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.func import pytree
+        >>> pytree.tree_map_with_path(lambda path, x: pytree.keystr(path), {"a": (5, 6)})
+        {'a': ("['a'][0]", "['a'][1]")}
+    """
     pairs, structure = tree_flatten_with_path(tree, is_leaf)
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     others = [structure.flatten_up_to(rest) for rest in rests]

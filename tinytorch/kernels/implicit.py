@@ -88,9 +88,10 @@ def _gamma_fraction(alpha: Array, x: Array) -> Array:
         dc = -1 + n / c - a * dc / (c * c)
         c = b + a / c
         ratio = c * d
-        dh = dh * ratio + h * (dc * d + c * dd)
-        h = h * ratio
-        if not (np.abs(ratio - 1) > 4 * _EPS).any():
+        # For a whole α the fraction itself ends with n = α, its derivative does not.
+        moved = dh * ratio + h * (dc * d + c * dd)
+        step, dh, h = np.abs(moved - dh), moved, h * ratio
+        if not ((np.abs(ratio - 1) > 4 * _EPS) | (step > 4 * _EPS * np.abs(dh))).any():
             break
     return x * (h * (np.log(x) - _digamma(alpha)) + dh)
 

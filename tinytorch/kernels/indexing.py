@@ -578,6 +578,8 @@ def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
                 )
             none = np.zeros((0,), _INT64, like=x)
             return x.copy(), none, none
+        if x.dtype.kind in "fV" and np.isnan(x).any():
+            return _unique_rows(x, axis)
         values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)
         return values, flat(inverse), counts
     if dim is not None:
@@ -587,6 +589,26 @@ def unique(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
         return values.astype(x.dtype), inverse, counts
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
     return values, inverse.reshape(x.shape), counts
+
+
+def _unique_rows(x: Array, axis: int) -> tuple[Array, Array, Array]:
+    """As `unique` along an axis with NaNs, which are neither equal to nor less than anything."""
+    rows = np.moveaxis(x, axis, 0)
+    flat_rows = rows.reshape(len(rows), -1)
+
+    def before(i: int, j: int) -> int:
+        a, b = flat_rows[i], flat_rows[j]
+        differ = (a < b) | (a > b)
+        if not differ.any():
+            return 0
+        first = int(differ.argmax())
+        return -1 if a[first] < b[first] else 1
+
+    order = np.array(sorted(range(len(rows)), key=functools.cmp_to_key(before)), _INT64)
+    values, runs, counts = unique_consecutive(rows[order], 0)
+    inverse = np.empty_like(runs)
+    inverse[order] = runs
+    return np.moveaxis(values, 0, axis), inverse, counts
 
 
 def _refuse_scalar(x: Array, dim: int, name: str) -> None:
@@ -610,7 +632,8 @@ def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     count = rows.shape[0]
     if not count:
         none = np.zeros((0,), _INT64, like=x)
-        return np.moveaxis(rows, 0, axis).copy("C"), none, none
+        found = np.zeros(x.shape, _INT64, like=x) if dim is None else none
+        return np.moveaxis(rows, 0, axis).copy("C"), found, none
     starts = np.ones(count, np.bool_, like=x)
     if count > 1:
         starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)

@@ -64,6 +64,8 @@ def pad(
     if mode == "constant":
         out: Tensor = nn.constant_pad(input, widths, 0 if value is None else value)
         return out
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(widths) // 2
@@ -71,8 +73,6 @@ def pad(
         raise NotImplementedError(
             f"Padding size {len(widths)} is not supported for {len(shape)}D input tensor."
         )
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     pairs = [(widths[2 * k], widths[2 * k + 1]) for k in range(n)][::-1]
     _check(input, mode, pairs, n)
     if autocast.on and (mode == "replicate" or (mode == "reflect" and n < 3)):

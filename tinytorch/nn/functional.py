@@ -93,7 +93,7 @@ from tinytorch.ops.copies import (
 from tinytorch.ops.matrices import pdist
 from tinytorch.ops.nn import gelu, hardshrink, linear, logsigmoid, prelu, softplus, softshrink
 from tinytorch.ops.norm import check_normalized_shape
-from tinytorch.ops.shape import renamed
+from tinytorch.ops.shape import check_tensor, renamed
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -154,11 +154,23 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-    return input.relu_() if inplace else input.relu()
+    try:
+        return input.relu_() if inplace else input.relu()
+    except AttributeError:
+        check_tensor(input, "relu")
+        raise
 
 
 def relu_(input: Tensor) -> Tensor:
-    """In-place version of `relu`."""
+    """In-place version of `relu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-1.0, 2.0])
+        >>> _ = torch.nn.functional.relu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
     return input.relu_()
 
 
@@ -191,7 +203,15 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """In-place version of `threshold`."""
+    """In-place version of `threshold`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.threshold_(x, 1.0, 9.0)
+        >>> x
+        tensor([9., 2.])
+    """
     return _threshold_in_place(input, threshold, value)
 
 
@@ -214,7 +234,15 @@ def hardtanh(
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """In-place version of `hardtanh`."""
+    """In-place version of `hardtanh`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-3.0, 0.5])
+        >>> _ = torch.nn.functional.hardtanh_(x)
+        >>> x
+        tensor([-1.0000,  0.5000])
+    """
     return hardtanh(input, min_val, max_val, True)
 
 
@@ -257,7 +285,15 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """In-place version of `leaky_relu`."""
+    """In-place version of `leaky_relu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-1.0, 2.0])
+        >>> _ = torch.nn.functional.leaky_relu_(x, 0.5)
+        >>> x
+        tensor([-0.5000,  2.0000])
+    """
     return _leaky_relu_in_place(input, negative_slope)
 
 
@@ -302,7 +338,15 @@ def rrelu(
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
-    """In-place version of `rrelu`."""
+    """In-place version of `rrelu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-4.0, 2.0])
+        >>> _ = torch.nn.functional.rrelu_(x, 0.25, 0.75)
+        >>> x
+        tensor([-2.,  2.])
+    """
     return rrelu(input, lower, upper, training, True)
 
 
@@ -322,7 +366,15 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of `elu`."""
+    """In-place version of `elu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.elu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
     return elu(input, alpha, True)
 
 
@@ -341,7 +393,15 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def selu_(input: Tensor) -> Tensor:
-    """In-place version of `selu`."""
+    """In-place version of `selu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 1.0])
+        >>> _ = torch.nn.functional.selu_(x)
+        >>> x
+        tensor([0.0000, 1.0507])
+    """
     return selu(input, True)
 
 
@@ -365,7 +425,15 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of `celu`."""
+    """In-place version of `celu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.celu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
     return celu(input, alpha, True)
 
 
@@ -457,7 +525,11 @@ def tanh(input: Tensor) -> Tensor:
         >>> torch.nn.functional.tanh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
     """
-    return input.tanh()
+    try:
+        return input.tanh()
+    except AttributeError:
+        check_tensor(input, "tanh")
+        raise
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -468,7 +540,11 @@ def sigmoid(input: Tensor) -> Tensor:
         >>> torch.nn.functional.sigmoid(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
     """
-    return input.sigmoid()
+    try:
+        return input.sigmoid()
+    except AttributeError:
+        check_tensor(input, "sigmoid")
+        raise
 
 
 # Softmax ------------------------------------------------------------------------------------------
@@ -672,11 +748,16 @@ def embedding(
         raise NotImplementedError(
             "embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
         )
-    if input.dtype not in (dtypes.int64, dtypes.int32):
+    try:
+        dtype = input.dtype
+    except AttributeError:
+        check_tensor(input, "embedding", "indices", 2)
+        raise
+    if dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
             "Long, Int; but got "
-            f"torch.{input.dtype.tensor_name}Tensor instead (while checking arguments for "
+            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for "
             "embedding)"
         )
     if weight.ndim != 2:
@@ -734,6 +815,13 @@ def embedding_bag(
         tensor([[ 2.,  4.],
                 [ 8., 10.]])
     """
+    if weight.dtype is dtypes.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
@@ -841,7 +929,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting",
         2014.
     """
-    return _dropped(input, p, training, inplace, input._array.shape)
+    try:
+        shape = input._array.shape
+    except AttributeError:
+        check_tensor(input, "dropout")
+        raise
+    return _dropped(input, p, training, inplace, shape)
 
 
 def dropout1d(
@@ -1068,6 +1161,12 @@ def _reduction(
             stacklevel=stacklevel,
         )
     if reduction not in ("none", "mean", "sum"):
+        if reduction == "elementwise_mean":
+            warnings.warn(
+                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
+                stacklevel=stacklevel,
+            )
+            return "mean"
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
@@ -2264,7 +2363,11 @@ def layer_norm(
     Source:
         Ba et al., "Layer Normalization", 2016.
     """
-    shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
+    try:
+        shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
+    except AttributeError:
+        check_tensor(input, "layer_norm")
+        raise
     return nn.layer_norm(input, shape, weight, bias, eps)
 
 

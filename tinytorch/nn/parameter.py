@@ -145,6 +145,13 @@ class UninitializedTensorMixin:
             shape: the sizes.
             device: by default the one that was given.
             dtype: likewise.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> p = torch.nn.UninitializedParameter()
+            >>> p.materialize((2, 3))
+            >>> p.shape
+            torch.Size([2, 3])
         """
         if device is not None:
             as_device(device)

@@ -18,9 +18,11 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.mode import local
+from tinytorch.autograd.view import expanded, shared_places
 from tinytorch.device import as_device
 from tinytorch.dtypes import dtype as Dtype
 from tinytorch.dtypes import fits, limits_of
+from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.random import fused
 from tinytorch.ops.pointwise import no_such_call
 
@@ -87,8 +89,20 @@ def blank(
     layout: Any = None,
     requires_grad: bool = False,
     memory_format: Any = None,
+    sequence: str = "",
 ) -> Tensor:
     """Return a tensor of that shape to be filled: a new one, or `out` brought to the shape.
+
+    Args:
+        shape: the shape.
+        out: the tensor to write to, or None.
+        dtype: the element type.
+        device: the CPU.
+        layout: strided.
+        requires_grad: whether operations on the tensor are recorded.
+        memory_format: the order of dimensions in memory of a new tensor.
+        sequence: the name of a function that fills `out` element by element, whatever its shape, if
+            there are as many as it needs.
 
     Raises:
         RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd;
@@ -110,10 +124,52 @@ def blank(
             "functions with out=... arguments don't support automatic differentiation, but one of "
             "the arguments requires grad."
         )
-    if out._array.shape != shape:
-        out._array = np.empty_like(out._array, shape=shape, order="C")
+    if out._array.shape != shape and not (sequence and out._array.size == shape[0]):
+        if out._array.size and sequence == "arange":
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
+                f"{out._array.size} which does not match the computed number of elements "
+                f"{shape[0]}. Note that this may occur as a result of rounding error. The out "
+                f"tensor will be resized to a tensor of shape ({shape[0]},).",
+                UserWarning,
+                stacklevel=3,
+            )
+        bring_to(out, shape)
+    if sequence and expanded(out._array):
+        raise shared_places()
     out._bump()
     return out
+
+
+def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
+    """Bring `x` to a shape, contiguous, in its own memory from where it begins; in new memory where that is too small.
+
+    (Then other tensors on the old memory keep that, while PyTorch's see the new one.)
+    """
+    array, count = x._array, math.prod(shape)
+    strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
+    view = x._view
+    whole = kernels.storage(array)
+    if (
+        count
+        and whole.dtype == array.dtype
+        and kernels.storage_offset(array) + count <= whole.size
+        and whole.flags.writeable
+    ):
+        x._array = kernels.at(array, (shape, strides, 0))
+    else:
+        x._array = np.empty_like(array, shape=shape, order="C")
+        if view is not None:  # no longer one: in memory of its own
+            x._view, x._edge = None, None
+            x._cell = None if x._cell is None else list(x._cell)
+            return
+    if view is not None:
+        view.array = x._array
+
+
+def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
+    made._array[...] = numbers.reshape(made._array.shape)
+    return made
 
 
 def check_options(device: Any, layout: Any) -> None:
@@ -314,6 +370,9 @@ def _is_sequence(value: Any) -> bool:
     )
 
 
+_DEEPEST = 128  # nested sequences; a list that holds itself is endless
+
+
 def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
     """Return the dtype of nested sequences of numbers, and the numbers in it or a wider one.
 
@@ -339,6 +398,8 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
                     f"expected sequence of length {length} at dim {len(shape)} (got {len(each)})"
                 )
         shape.append(length)
+        if len(shape) > _DEEPEST:
+            raise ValueError(f"too many dimensions '{type(level[0]).__name__}'")
         if length == 0:
             level = []
         else:
@@ -1069,12 +1130,12 @@ def arange(
     if kind is dtypes.bool:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     count = _count(start, end, step, kind)
-    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad)
+    made = blank(
+        (count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange"
+    )
     if kind.is_floating_point:
-        made._array[...] = _progression(float(start), float(step), count, made._array)
-    else:
-        made._array[...] = np.arange(count) * int(step) + int(start)
-    return made
+        return _fill_in_order(made, _progression(float(start), float(step), count, made._array))
+    return _fill_in_order(made, np.arange(count) * int(step) + int(start))
 
 
 def inclusive_range(
@@ -1120,12 +1181,13 @@ def inclusive_range(
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad)
-    numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
-    made._array[...] = numbers * (step if kind.is_floating_point else int(step)) + (
-        start if kind.is_floating_point else int(start)
+    made = blank(
+        (count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range"
     )
-    return made
+    numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
+    if not kind.is_floating_point:
+        start, step = int(start), int(step)
+    return _fill_in_order(made, numbers * step + start)
 
 
 inclusive_range.__name__ = inclusive_range.__qualname__ = "range"
@@ -1199,8 +1261,7 @@ def linspace(
     """
     made = _spaced("linspace", start, end, steps, out, dtype, device, layout, requires_grad)
     first, last = _ends("linspace", start, end, made.dtype)
-    made._array[...] = _steps(first, last, steps, made.dtype)
-    return made
+    return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
 def logspace(
@@ -1240,9 +1301,8 @@ def logspace(
     kind = made.dtype
     if not kind.is_floating_point:  # the ends are whole numbers, the exponents between them are not
         first, last, kind = int(first), int(last), dtypes.float64
-    exponents = _steps(first, last, steps, kind)
-    made._array[...] = np.power(float(base), exponents.astype(np.float64))
-    return made
+    exponents = _steps(first, last, int(steps), kind)
+    return _fill_in_order(made, np.power(float(base), exponents.astype(np.float64)))
 
 
 def _spaced(
@@ -1270,7 +1330,7 @@ def _spaced(
         )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    made = blank((int(steps),), out, dtype, device, layout, requires_grad)
+    made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
     if made.dtype is dtypes.bool:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
     return made

@@ -30,7 +30,16 @@ from tinytorch.ops.index import where
 from tinytorch.ops.linalg import vdot
 from tinytorch.ops.nn import constant_pad
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import also_by, broadcast_tensors, cat, diag_embed, tril, triu
+from tinytorch.ops.shape import (
+    also_by,
+    broadcast_tensors,
+    cat,
+    check_tensor,
+    check_tensors,
+    diag_embed,
+    tril,
+    triu,
+)
 from tinytorch.ops.shape import diagonal as _diagonal
 from tinytorch.ops.solve import (
     check_batches,
@@ -235,10 +244,7 @@ def norm(
         >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
         tensor([5., 0.])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"linalg_norm(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    check_tensor(input, "linalg_norm")
     if isinstance(ord, str):
         if dim is None and input.ndim > 2:
             raise RuntimeError(
@@ -278,10 +284,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
         tensor(4.)
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"linalg_cond(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    check_tensor(input, "linalg_cond")
     if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if isinstance(p, str) and p not in ("fro", "nuc"):
@@ -732,12 +735,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
                 [-1.]])
     """
     name = "torch.linalg.householder_product"
-    for each, argument, position in ((input, "input", 1), (tau, "tau", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_householder_product(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_householder_product", input=input, tau=tau)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     m, n = input.shape[-2:]
@@ -983,12 +981,7 @@ def lu_solve(
                 [0.5000]])
     """
     name = "linalg.lu_solve"
-    for each, argument, position in ((LU, "LU", 1), (pivots, "pivots", 2), (B, "B", 3)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_lu_solve(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     check_floating(f"torch.{name}", LU, low=True)
     if LU.dtype != B.dtype:
         raise RuntimeError(
@@ -1115,12 +1108,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
                 [1.]])
     """
     name = "torch.linalg.ldl_solve"
-    for each, argument, position in ((LD, "LD", 1), (pivots, "pivots", 2), (B, "B", 3)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_ldl_solve(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     check_matrix(name, LD, "LD", kernel=half_name(LD, "ldl_solve_kernel_cpu"))
     if B.ndim < 2:
         raise RuntimeError(
@@ -1157,12 +1145,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-    for position, each in enumerate((x, y)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_vecdot(): argument '{'xy'[position]}' (position {position + 1}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_vecdot", x=x, y=y)
     check_floating("linalg.vecdot", x, low=True)
     if x.dtype != y.dtype:
         raise RuntimeError(
@@ -1256,10 +1239,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         tensor([[1., 2., 4.],
                 [1., 3., 9.]])
     """
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"linalg_vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}"
-        )
+    check_tensor(x, "linalg_vander", "x")
     if (x.dtype.itemsize < 4 and x.dtype.is_floating_point) or x.dtype is bool_:
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "

@@ -24,7 +24,7 @@ from tinytorch.ops.linalg import matmul, mm
 from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
 from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import _unsafe_view, cat, check_tensor, flip, tril, triu
+from tinytorch.ops.shape import _unsafe_view, cat, check_tensor, check_tensors, flip, tril, triu
 from tinytorch.ops.solve import check_floating, check_matrix, check_system
 
 __all__ = [
@@ -134,11 +134,7 @@ def _cholesky_inverse(x: Any, upper: bool) -> Any:
 
 def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
     """Raise PyTorch's error unless the operands of `A X = B` match, in the name of an old function."""
-    for each, argument, position in ((B, "input", 1), (A, second, 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"{function}(): argument '{argument}' (position {position}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors(function, **{"input": B, second: A})
     for each, name in ((B, "b"), (A, "u" if second == "input2" else "A")):
         if each.ndim < 2:
             raise RuntimeError(
@@ -280,11 +276,7 @@ def lu_unpack(
         tensor([[0., 1.],
                 [1., 0.]])
     """
-    for each, argument, position in ((LU_data, "LU_data", 1), (LU_pivots, "LU_pivots", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"lu_unpack(): argument '{argument}' (position {position}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors("lu_unpack", LU_data=LU_data, LU_pivots=LU_pivots)
     if LU_data.ndim < 2:
         raise RuntimeError(
             f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
@@ -425,11 +417,7 @@ def ormqr(
         tensor([[5.],
                 [0.]])
     """
-    for each, name, position in ((input, "input", 1), (tau, "input2", 2), (other, "input3", 3)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"ormqr(): argument '{name}' (position {position}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors("ormqr", input=input, input2=tau, input3=other)
     for each, name in ((input, "input"), (other, "other")):
         if each.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
@@ -792,12 +780,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
         tensor([0., 0., 1.])
     """
-    for position, each in enumerate((input, other)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("cross", input=input, other=other)
     if dim is None:
         if 3 not in input.shape:
             raise RuntimeError("no dimension of size 3 in input")
@@ -820,12 +803,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
         tensor([ 1., 10.,  2., 20.])
     """
-    for position, each in enumerate((input, other)):
-        if not isinstance(each, Tensor):
-            name = ("input", "other")[position]
-            raise TypeError(
-                f"kron(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors("kron", input=input, other=other)
     count = max(input.ndim, other.ndim)
     a = (1,) * (count - input.ndim) + tuple(input.shape)
     b = (1,) * (count - other.ndim) + tuple(other.shape)
@@ -851,10 +829,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         tensor([[4., 2., 1.],
                 [9., 3., 1.]])
     """
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"vander(): argument 'x' (position 1) must be Tensor, not {type(x).__name__}"
-        )
+    check_tensor(x, "vander", "x")
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[0] if N is None else N

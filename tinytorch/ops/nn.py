@@ -21,7 +21,7 @@ from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg import mm_nn, mm_tn
 from tinytorch.ops.pointwise import check_fits, kept, zero_gradient
-from tinytorch.ops.shape import cat
+from tinytorch.ops.shape import cat, suggested_format
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "constant_pad", "cross_entropy",
@@ -1036,7 +1036,8 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     if min(shape, default=0) < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     check_fits(x, value)
-    out = np.full_like(x, value, shape=shape)
+    laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
+    out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
     inner = tuple(
         [
             slice(max(before, 0), n - max(after, 0))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from tinytorch.autograd.autocast import outside
 from tinytorch.autograd.inplace import check_overlap
 from tinytorch.autograd.mode import local, no_grad
 from tinytorch.autograd.view import check_write, count_write
-from tinytorch.kernels import shape as kernels
 from tinytorch.ops import pointwise
+from tinytorch.ops.create import bring_to
 
 __all__ = ["install", "install_all", "resized", "with_out"]
 
@@ -685,14 +684,12 @@ def _written_directly(
 
 
 def resized(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Bring `x` to a shape, contiguous, in its own memory from where it begins; in new memory where that is too small.
-
-    (Then other tensors on the old memory keep that, while PyTorch's see the new one.)
+    """Bring a tensor to a shape, as `bring_to` does.
 
     Warns:
         UserWarning: PyTorch's, if `x` had elements.
     """
-    array, count = x._array, math.prod(shape)
+    array = x._array
     if array.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
@@ -702,24 +699,7 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
             UserWarning,
             stacklevel=4,
         )
-    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    view = x._view
-    whole = kernels.storage(array)
-    if (
-        count
-        and whole.dtype == array.dtype
-        and kernels.storage_offset(array) + count <= whole.size
-        and whole.flags.writeable
-    ):
-        x._array = kernels.at(array, (shape, tuple(strides), 0))
-    else:
-        x._array = np.empty_like(array, shape=shape, order="C")
-        if view is not None:  # no longer one: in memory of its own
-            x._view, x._edge = None, None
-            x._cell = None if x._cell is None else list(x._cell)
-            return
-    if view is not None:
-        view.array = x._array
+    bring_to(x, shape)
 
 
 # How it looks -------------------------------------------------------------------------------------

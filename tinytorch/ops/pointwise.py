@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -193,7 +194,7 @@ neg = negative = pointwise(
 )
 
 
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input + alpha * other`, elementwise with broadcasting.
 
     Example:
@@ -203,14 +204,14 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if type(alpha) is int and alpha == 1:
         return plus(input, other)
-    _check_factor(input, other, alpha)
+    other, alpha = factor("add", input, other, alpha)
     if alpha == 1:
         return plus(input, other)
     out: Tensor = _plus_scaled(*_alike(input, other), alpha)
     return out
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input - alpha * other`, elementwise with broadcasting.
 
     Example:
@@ -220,8 +221,8 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if type(alpha) is int and alpha == 1:
         return minus(input, other)
+    other, alpha = factor("sub", input, other, alpha)
     refuse_booleans(input, other)
-    _check_factor(input, other, alpha)
     if alpha == 1:
         return minus(input, other)
     out: Tensor = _minus_scaled(*_alike(input, other), alpha)
@@ -256,7 +257,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         out: Tensor = _number_less(input, other, alpha)
         return out
     refuse_booleans(input, other)
-    _check_factor(input, other, alpha)
+    other, alpha = factor("rsub", input, other, alpha)
     if alpha == 1 and not isinstance(other, Tensor):
         return minus(other, input)
     out = _from_scaled(*_alike(input, other), alpha)
@@ -301,8 +302,9 @@ def _number_less(x: Any, y: Any, alpha: Any) -> Any:
 renamed(_number_less, "RsubBackward1")
 
 
-def _scaled(input: Any, other: Any, alpha: Any) -> Any:
-    _check_factor(input, other, alpha)
+def scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
+    """Return `alpha * other`, to be added to `input` in place."""
+    other, alpha = factor(name, input, other, alpha)
     if alpha == 1:
         return other
     if type(other) is bool and input.dtype is dtypes.bool:
@@ -314,12 +316,26 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     return other * alpha
 
 
-def _check_factor(input: Any, other: Any, alpha: Any) -> None:
-    if isinstance(alpha, bool) and any(
-        (each.dtype if isinstance(each, Tensor) else dtypes.of_number(each)) is not dtypes.bool
-        for each in (input, other)
-    ):
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
+    """Return `other` and the number that it is multiplied by, checked.
+
+    The two may come in the order of PyTorch's older calls, `x.add_(2, y)`.
+    """
+    kind = type(alpha)
+    if kind is int:
+        return other, alpha
+    if kind is not float:
+        if isinstance(alpha, Tensor) and (
+            not isinstance(other, Tensor) or (alpha._array.ndim and not other._array.ndim)
+        ):
+            _older_call(name, "Number alpha, Tensor other", "Tensor other, *, Number alpha = 1")
+            other, alpha = alpha, other
+        alpha = plain(name, "alpha", alpha)
+        if isinstance(alpha, bool) and any(
+            (each.dtype if isinstance(each, Tensor) else dtypes.of_number(each)) is not dtypes.bool
+            for each in (input, other)
+        ):
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and all(
         not (each.dtype.is_floating_point if isinstance(each, Tensor) else isinstance(each, float))
         for each in (input, other)
@@ -327,6 +343,49 @@ def _check_factor(input: Any, other: Any, alpha: Any) -> None:
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
         )
+    return other, alpha
+
+
+def plain(name: str, argument: str, value: Any) -> Any:
+    """Return what stands for a number as a Python number: a 0-d tensor, a number of NumPy's."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
+        return value.item()
+    return value.item() if isinstance(value, (np.number, np.bool_)) else value
+
+
+def factor_of_products(name: str, tensor1: Any, tensor2: Any, value: Any) -> tuple[Any, Any, Any]:
+    """Return the factors of `addcmul` and `addcdiv`, which PyTorch's older calls give in another order."""
+    if isinstance(value, Tensor) and (
+        not isinstance(tensor1, Tensor) or (value._array.ndim and not tensor1._array.ndim)
+    ):
+        both = "Tensor tensor1, Tensor tensor2"
+        _older_call(name, f"Number value, {both}", f"{both}, *, Number value = 1")
+        tensor1, tensor2, value = tensor2, value, tensor1
+    return tensor1, tensor2, plain(name, "value", value)
+
+
+_warned = False
+
+
+def _older_call(name: str, old: str, new: str) -> None:
+    """Warn, the first time, of a call with the arguments in the order of early versions of PyTorch."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    if not name.endswith("_"):
+        old, new = (
+            f"Tensor input, {old}, *, Tensor out = None",
+            f"Tensor input, {new}, Tensor out = None",
+        )
+    warnings.warn(
+        f"This overload of {name} is deprecated:\n\t{name}({old})\n"
+        f"Consider using one of the following signatures instead:\n\t{name}({new})",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _floor_divided(a: Any, b: Any) -> Any:
@@ -1558,7 +1617,7 @@ def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return x + (tensor1 * tensor2 if value == 1 else _factor(value, x) * tensor1 * tensor2)
 
 
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return `input + value * tensor1 * tensor2`.
 
     Example:
@@ -1566,6 +1625,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         >>> torch.addcmul(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
         tensor([30., 80.])
     """
+    if type(value) is not int and type(value) is not float:
+        tensor1, tensor2, value = factor_of_products("addcmul", tensor1, tensor2, value)
     out: Tensor = _addcmul(*_alike(input, tensor1, tensor2), value)
     return out
 
@@ -1582,7 +1643,7 @@ def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return x + (tensor1 / tensor2 if value == 1 else _factor(value, x) * tensor1 / tensor2)
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return `input + value * tensor1 / tensor2`.
 
     Raises:
@@ -1593,6 +1654,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
         tensor([0.5000, 1.0000])
     """
+    if type(value) is not int and type(value) is not float:
+        tensor1, tensor2, value = factor_of_products("addcdiv", tensor1, tensor2, value)
     check_true_division(tensor1, tensor2)
     out: Tensor = _addcdiv(*_alike(input, tensor1, tensor2), value)
     return out

@@ -279,7 +279,8 @@ def _unpool_op(n: int) -> Any:
     def _max_unpool(x: Any, index: Any, spatial: tuple[int, ...]) -> Any:
         lead = x.shape[:-n]
         out = np.zeros_like(x, shape=(math.prod(lead), math.prod(spatial)), order="C")
-        np.put_along_axis(out, index.reshape(*out.shape[:1], -1), x.reshape(*out.shape[:1], -1), 1)
+        given = out.shape[0], math.prod(x.shape[-n:])
+        np.put_along_axis(out, index.reshape(given), x.reshape(given), 1)
         out = out.reshape(*lead, *spatial)
         return formatted(out, x) if n == 2 else out
 

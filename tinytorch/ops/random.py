@@ -31,7 +31,7 @@ from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.pointwise import zero_gradient
-from tinytorch.ops.shape import renamed
+from tinytorch.ops.shape import check_tensor, check_tensors, renamed
 
 __all__ = [
     "Generator", "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad",
@@ -749,10 +749,7 @@ def bernoulli(
         >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
         tensor([0., 1.])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"bernoulli(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    check_tensor(input, "bernoulli")
     source = _source("bernoulli", generator)
     if p is not None:
         return bernoulli_(wrap(np.empty_like(input._array, order="C")), p, generator=generator)
@@ -1173,11 +1170,7 @@ def multinomial(
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
         tensor([1, 1])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            "multinomial(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(input).__name__}"
-        )
+    check_tensor(input, "multinomial")
     n = _integer("multinomial", "num_samples", 2, num_samples)
     weights = input._array
     if weights.ndim not in (1, 2):
@@ -1232,7 +1225,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         >>> torch.native_dropout(torch.ones(2), 0.5, False)
         (tensor([1., 1.]), tensor([True, True]))
     """
-    _tensor("native_dropout", "input", 1, input)
+    check_tensor(input, "native_dropout")
     mask: Tensor = wrap(np.empty_like(input._array, dtype=np.bool_, order="C"))
     if train is False or not input._array.size:
         mask._array[...] = True
@@ -1264,14 +1257,6 @@ def _number_drawn(
         with source.lock:
             out[...] = draw(source)
     return out
-
-
-def _tensor(name: str, argument: str, position: int, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(value).__name__}"
-        )
 
 
 def _missing_derivative(name: str) -> Callable[[Tensor], Any]:
@@ -1311,7 +1296,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         >>> torch.poisson(torch.tensor([0.0, 3.0, 30.0]))
         tensor([ 0.,  6., 27.])
     """
-    _tensor("poisson", "input", 1, input)
+    check_tensor(input, "poisson")
     return _poisson(input, _source("poisson", generator))
 
 
@@ -1347,8 +1332,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
         tensor([ 0., 10.])
     """
-    _tensor("binomial", "count", 1, count)
-    _tensor("binomial", "prob", 2, prob)
+    check_tensors("binomial", count=count, prob=prob)
     for what, each in (("count", count), ("prob", prob)):
         if not each.dtype.is_floating_point:
             raise ValueError(
@@ -1392,7 +1376,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
         >>> torch._standard_gamma(torch.ones(2))
         tensor([2.8824, 0.4546])
     """
-    _tensor("_standard_gamma", "input", 1, input)
+    check_tensor(input, "_standard_gamma")
     return _gamma(input, _source("_standard_gamma", generator))
 
 
@@ -1450,7 +1434,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
         >>> torch.allclose(x.sum(-1), torch.ones(5))
         True
     """
-    _tensor("_sample_dirichlet", "input", 1, input)
+    check_tensor(input, "_sample_dirichlet")
     return _dirichlet(input, _source("_sample_dirichlet", generator))
 
 

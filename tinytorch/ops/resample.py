@@ -241,7 +241,7 @@ def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
     for places, length in zip(at, spatial, strict=True):
         index = index * length + np.clip(places, 0, length - 1)
     batch, channels = input._array.shape[:2]
-    flat = index.reshape(batch, 1, -1)
+    flat = index.reshape(batch, 1, math.prod(index.shape[1:]))
     spread: Tensor = wrap(np.broadcast_to(flat, (batch, channels, flat.shape[-1])))
     found: Tensor = input.reshape(batch, channels, math.prod(spatial)).gather(2, spread)
     found = found.reshape(batch, channels, *index.shape[1:])

@@ -492,14 +492,14 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
     x, weight, state = input._array.shape, w_ih._array.shape, h._array.shape
     if len(x) == 2 and x[1] != weight[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {weight[1]}")
-    if len(x) == 2 and len(state) == 2 and x[0] != state[0]:
+    if len(x) == 2 and state and x[0] != state[0]:
         raise RuntimeError(
             f"Input batch size {x[0]} doesn't match hidden{label} batch size {state[0]}"
         )
-    size = w_hh._array.shape[1]
-    if state[-1] != size:
+    size, got = w_hh._array.shape[1], state[min(1, len(state) - 1)]
+    if got != size:
         raise RuntimeError(
-            f"hidden{label} has inconsistent hidden_size: got {state[-1]}, expected {size}"
+            f"hidden{label} has inconsistent hidden_size: got {got}, expected {size}"
         )
 
 

@@ -86,6 +86,12 @@ def check_tensor(value: Any, name: str, argument: str = "input", position: int =
         )
 
 
+def check_tensors(name: str, **values: Any) -> None:
+    """Raise PyTorch's error unless the first arguments of a function, by their names, are tensors."""
+    for position, (argument, value) in enumerate(values.items(), 1):
+        check_tensor(value, name, argument, position)
+
+
 def _ints(
     name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None
 ) -> tuple[int, ...]:
@@ -584,7 +590,7 @@ def _reversed_dims(input: Tensor) -> Tensor:
             "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
             UserWarning, stacklevel=2,
         )  # fmt: skip
-    elif ndim > 2:
+    elif ndim != 2:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
@@ -1100,6 +1106,16 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     axis = axis_of(dim, input._array.ndim, "tensor_split")
     length = input._array.shape[axis]
     if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.dtype is not dtypes.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{indices_or_sections.dtype.tensor_name}"
+            )
+        if indices_or_sections._array.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {indices_or_sections._array.ndim} dims"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [0, *indices_or_sections, length]
@@ -1233,7 +1249,7 @@ def _laid_out(x: Any, kind: Any, memory_format: str) -> Any:
     return np.moveaxis(np.moveaxis(x, 1, -1).astype(kind, "C"), -1, 1)
 
 
-def _suggested(x: Any) -> str:
+def suggested_format(x: Any) -> str:
     """Return the memory format that the strides suggest: PyTorch looks at no more when it decides about a copy."""
     name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
     if name is None or not x.size or not x.strides[1]:
@@ -1724,6 +1740,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
     result: list[int] = []
     for index, shape in enumerate(shapes):
         sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(size < 0 for size in sizes):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
         result = [1] * (len(sizes) - len(result)) + result
         for back in range(1, len(sizes) + 1):
             have = sizes[-back]
@@ -1880,8 +1898,11 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
 def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     if not dims:
-        return np.roll(x, shifts)
-    return np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
+        return np.ascontiguousarray(np.roll(x, shifts)) if x.ndim else np.roll(x, shifts)
+    out = np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
+    if out.flags.c_contiguous or suggested_format(x) != "torch.contiguous_format":
+        return out
+    return np.ascontiguousarray(out)
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
@@ -1969,7 +1990,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     """
     if x.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return np.tril(x, diagonal)
+    return np.ascontiguousarray(np.tril(x, diagonal))
 
 
 @op(x=lambda g, diagonal: triu(g, diagonal))
@@ -1991,7 +2012,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     """
     if x.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return np.triu(x, diagonal)
+    return np.ascontiguousarray(np.triu(x, diagonal))
 
 
 # Other dtypes -------------------------------------------------------------------------------------
@@ -2035,7 +2056,7 @@ def _in_format(
     """Return `input` in a dtype and a memory format; itself if it is so already, unless `copy`."""
     _copier(memory_format)  # which refuses what is none
     name = str(memory_format)
-    same = name == "torch.preserve_format" or name == _suggested(input._array)
+    same = name == "torch.preserve_format" or name == suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
     made: Tensor = _converter(dtype, name)(input)

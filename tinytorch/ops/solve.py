@@ -26,7 +26,7 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.layout import contiguous_format
 from tinytorch.ops.create import eye, zeros, zeros_like
 from tinytorch.ops.linalg import matmul
-from tinytorch.ops.shape import cat, tril, triu
+from tinytorch.ops.shape import cat, check_tensor, check_tensors, tril, triu
 
 __all__ = ["matrix_exp", "matrix_power"]
 
@@ -55,10 +55,7 @@ def check_matrix(
         low: whether 16-bit floats are fine.
     """
     if not isinstance(x, Tensor):
-        raise TypeError(
-            f"{function.replace('.', '_')}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(x).__name__}"
-        )
+        check_tensor(x, function.replace(".", "_"), argument, position)
     shape = x._array.shape
     if len(shape) < 2:
         raise RuntimeError(
@@ -224,10 +221,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
         >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
         torch.Size([4, 2, 2])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"linalg_tensorinv(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    check_tensor(input, "linalg_tensorinv")
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     rows, columns = tuple(input.shape[:ind]), tuple(input.shape[ind:])
@@ -273,11 +267,7 @@ def _solve_info(x: Any, y: Any, left: bool, vector: bool) -> Any:
 
 def _system(function: str, A: Any, B: Any, left: bool) -> bool:
     """Check the operands of `solve`, and return whether B is vectors."""
-    for each, argument, position in ((A, "A", 1), (B, "B", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_solve(): argument '{argument}' (position {position}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors("linalg_solve", A=A, B=B)
     check_floating(function, A, low=True)
     if A.dtype != B.dtype:
         raise RuntimeError(
@@ -385,10 +375,7 @@ def solve_triangular(
                 [ 1.]])
     """
     name = "linalg.solve_triangular"
-    if not isinstance(B, Tensor):
-        raise TypeError(
-            f"linalg_solve_triangular(): argument 'B' (position 2) must be Tensor, not {type(B).__name__}"
-        )
+    check_tensor(B, "linalg_solve_triangular", "B", 2)
     check_matrix(name, input, "input", kernel="triangular_solve_cpu")
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
@@ -413,12 +400,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
         >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
-    for each, argument, position in ((input, "input", 1), (other, "other", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_tensorsolve(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_tensorsolve", input=input, other=other)
     if dims is not None:
         order = [each % input.ndim for each in dims]
         input = input.permute([k for k in range(input.ndim) if k not in order] + order)
@@ -617,12 +599,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         True
     """
     name = "torch.linalg.lstsq"
-    for each, argument, position in ((input, "input", 1), (b, "b", 2)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_lstsq(): argument '{argument}' (position {position}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
+    check_tensors("linalg_lstsq", input=input, b=b)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if b.ndim < 1:

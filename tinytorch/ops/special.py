@@ -195,7 +195,15 @@ _write_polygamma = in_place(_polygamma_in_place, "polygamma_")
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place version of `polygamma`: writes the result into this tensor and returns it."""
+    """In-place version of `polygamma`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 4.0])
+        >>> _ = x.polygamma_(1)
+        >>> x
+        tensor([1.6449, 0.2838])
+    """
     out: Tensor = _write_polygamma(self, _order(n))
     return out
 
@@ -249,7 +257,15 @@ _write_mvlgamma = in_place(_mvlgamma, "mvlgamma_")
 
 
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
-    """In-place version of `mvlgamma`: writes the result into this tensor and returns it."""
+    """In-place version of `mvlgamma`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 4.0])
+        >>> _ = x.mvlgamma_(1)
+        >>> x
+        tensor([0.0000, 1.7918])
+    """
     out: Tensor = _write_mvlgamma(self, _dimension(p))
     return out
 
@@ -592,7 +608,15 @@ _write_logit = in_place(_logit, "logit_")
 
 
 def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """In-place version of `logit`: writes the result into this tensor and returns it."""
+    """In-place version of `logit`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.5, 0.8])
+        >>> _ = x.logit_()
+        >>> x
+        tensor([0.0000, 1.3863])
+    """
     out: Tensor = _write_logit(input, eps)
     return out
 
@@ -800,7 +824,15 @@ heaviside.__doc__ = _heaviside.__doc__
 
 
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
-    """In-place version of `heaviside`: writes the result into this tensor and returns it."""
+    """In-place version of `heaviside`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-1.0, 0.0, 2.0])
+        >>> _ = x.heaviside_(torch.tensor(0.5))
+        >>> x
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     _check_step(self, values)
     out: Tensor = _write_heaviside(self, values)
     return out
@@ -811,6 +843,13 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
     Raises:
         RuntimeError: this tensor is not of float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
+        >>> _ = x.float_power_(2)
+        >>> x
+        tensor([1., 9.], dtype=torch.float64)
     """
     if self.dtype is not dtypes.float64:
         raise RuntimeError(
@@ -828,7 +867,15 @@ _min_, _min_to_, _max_, _max_to_ = (
 
 
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """In-place version of `clamp_min`: writes the result into this tensor and returns it."""
+    """In-place version of `clamp_min`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 4.0])
+        >>> _ = x.clamp_min_(2)
+        >>> x
+        tensor([2., 4.])
+    """
     number = basic.takes_number("clamp_min_", input, min)
     out: Tensor = (
         _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
@@ -837,7 +884,15 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
 
 
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """In-place version of `clamp_max`: writes the result into this tensor and returns it."""
+    """In-place version of `clamp_max`: writes the result into this tensor and returns it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 4.0])
+        >>> _ = x.clamp_max_(2)
+        >>> x
+        tensor([1., 2.])
+    """
     number = basic.takes_number("clamp_max_", input, max)
     out: Tensor = (
         _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
@@ -884,7 +939,15 @@ resolve_neg = _itself("resolve_neg", "no negation waits to be done")
 
 
 def conj_physical_(input: Tensor) -> Tensor:
-    """Return `input` itself, in which real numbers are their own conjugates."""
+    """Return `input` itself, in which real numbers are their own conjugates.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 4.0])
+        >>> _ = x.conj_physical_()
+        >>> x
+        tensor([1., 4.])
+    """
     return input
 
 

@@ -94,14 +94,29 @@ class UntypedStorage:
         """Where it is: on the CPU."""
         return cpu
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def nbytes(self) -> int:
-        """Return how many bytes there are."""
+        """Return how many bytes there are.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.ones(3).untyped_storage().nbytes()
+            12
+        """
         return int(self._array.size)
 
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """Return 1."""
+        """Return 1.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.ones(3).untyped_storage().element_size()
+            1
+        """
         return 1
 
     def get_device(self) -> int:
@@ -109,7 +124,14 @@ class UntypedStorage:
         return -1
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte; 0 if there is none."""
+        """Return the address of the first byte; 0 if there is none.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(2)
+            >>> x.untyped_storage().data_ptr() == x.data_ptr()
+            True
+        """
         return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
 
     def untyped(self) -> UntypedStorage:
@@ -117,7 +139,13 @@ class UntypedStorage:
         return self
 
     def tolist(self) -> list[int]:
-        """Return the bytes as ints."""
+        """Return the bytes as ints.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
+            [1, 2]
+        """
         listed: list[int] = self._array.tolist()
         return listed
 
@@ -146,7 +174,15 @@ class UntypedStorage:
         return hash((self.data_ptr(), self.nbytes()))
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Set all bytes to a number and return the storage."""
+        """Set all bytes to a number and return the storage.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.tensor([1, 2], dtype=torch.uint8)
+            >>> _ = x.untyped_storage().fill_(7)
+            >>> x
+            tensor([7, 7], dtype=torch.uint8)
+        """
         self._array[...] = value
         return self
 
@@ -155,6 +191,13 @@ class UntypedStorage:
 
         Raises:
             RuntimeError: the sizes differ.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x, y = torch.zeros(2), torch.ones(2)
+            >>> _ = x.untyped_storage().copy_(y.untyped_storage())
+            >>> x
+            tensor([1., 1.])
         """
         other = source.untyped()._array
         if other.size != self._array.size:
@@ -165,7 +208,13 @@ class UntypedStorage:
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Give this object that many bytes, the first of them as before; tensors keep the memory that they have."""
+        """Give this object that many bytes, the first of them as before; tensors keep the memory that they have.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.UntypedStorage(4).resize_(8).nbytes()
+            8
+        """
         grown = np.empty(size, np.uint8)
         kept = min(size, self._array.size)
         grown[:kept] = self._array[:kept]
@@ -173,7 +222,14 @@ class UntypedStorage:
         return self
 
     def clone(self) -> UntypedStorage:
-        """Return a copy."""
+        """Return a copy.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(2)
+            >>> x.untyped_storage().clone().data_ptr() == x.untyped_storage().data_ptr()
+            False
+        """
         made = UntypedStorage()
         made._array = self._array.copy()
         return made
@@ -202,7 +258,13 @@ class UntypedStorage:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     def is_shared(self) -> bool:
-        """Return whether other processes, forked from this one, see the same memory."""
+        """Return whether other processes, forked from this one, see the same memory.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.ones(2).untyped_storage().is_shared()
+            False
+        """
         return _is_mapped(self._array)
 
     def share_memory_(self) -> UntypedStorage:
@@ -212,7 +274,13 @@ class UntypedStorage:
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Return False: there is nothing to pin for."""
+        """Return False: there is nothing to pin for.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> torch.ones(2).untyped_storage().is_pinned()
+            False
+        """
         return False
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
@@ -341,6 +409,9 @@ class TypedStorage:
         return int(self._array.size)
 
     __len__ = size
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def nbytes(self) -> int:
         """Return how many bytes there are."""
@@ -555,7 +626,7 @@ def _strides_of(size: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
     """Return the strides of a dense tensor in a memory format."""
     name = str(memory_format)
     if name == "torch.preserve_format":
-        raise RuntimeError("Unsupported memory format: Preserve")
+        raise RuntimeError("Unsupported memory formatPreserve")
     if name in ("torch.channels_last", "torch.channels_last_3d"):
         rank = 4 if name == "torch.channels_last" else 5
         if len(size) != rank:
@@ -642,7 +713,19 @@ def _window(
 
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give the tensor the shape of another in place; see `resize_`."""
+    """Give the tensor the shape of another in place; see `resize_`. `torch.preserve_format` takes its strides too.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2)
+        >>> x.resize_as_(torch.zeros(1, 2)).shape
+        torch.Size([1, 2])
+    """
+    if str(memory_format) == "torch.preserve_format":
+        last = {4: "torch.channels_last", 5: "torch.channels_last_3d"}.get(the_template._array.ndim)
+        alike = last is not None and is_contiguous(the_template, last)
+        alike = alike and not is_contiguous(the_template)
+        memory_format = last if alike else None
     return resize_(self, tuple(the_template._array.shape), memory_format=memory_format)
 
 
@@ -1027,7 +1110,11 @@ def _refuse_grad(self: Tensor, name: str) -> None:
 
 def _put(self: Tensor, values: Any) -> Tensor:
     array = self._array
-    array[...] = np.array(list(values), dtype=array.dtype).reshape(array.shape)
+    found = list(values)
+    for each in found:
+        if not isinstance(each, (int, float, np.generic)):
+            raise TypeError(f"must be real number, not {type(each).__name__}")
+    array[...] = np.array(found, dtype=array.dtype).reshape(array.shape)
     return self  # (PyTorch does not count this as a write)
 
 
@@ -1052,6 +1139,12 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     Raises:
         RuntimeError: the tensor requires grad.
         TypeError: the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> x.map_(torch.tensor([3.0, 4.0]), lambda a, b: a * b)
+        tensor([3., 8.])
     """
     _refuse_grad(self, "map_")
     return _mapped_with(self, "map_", callable, other=tensor)
@@ -1063,6 +1156,12 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     Raises:
         RuntimeError: the tensor requires grad.
         TypeError: the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> x.map2_(torch.ones(2), torch.ones(2), lambda a, b, c: a + b + c)
+        tensor([3., 4.])
     """
     _refuse_grad(self, "map2_")
     return _mapped_with(self, "map2_", callable, x=x, y=y)
@@ -1097,6 +1196,8 @@ def dlpack(
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
     return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
@@ -1152,7 +1253,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if device is not None:
         as_device(device)
-    if isinstance(ext_tensor, Tensor):
+    if isinstance(ext_tensor, Tensor) and ext_tensor.dtype is dtypes.bfloat16:  # unknown to NumPy
+        if ext_tensor.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        array = ext_tensor._array
+    elif isinstance(ext_tensor, Tensor):
         array = np.from_dlpack(_Capsule(to_dlpack(ext_tensor)))
     elif hasattr(ext_tensor, "__dlpack__"):
         array = np.from_dlpack(ext_tensor)
@@ -1182,6 +1287,8 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     kind = self.dtype
     if len(args) == 1 and is_storage(args[0]):
         return set_(blank((0,), None, kind), args[0])
+    if not args and set(kwargs) == {"size"}:
+        args, kwargs = tuple(kwargs["size"]), {}
     return legacy_new(Tensor, args, kwargs, kind)
 
 
@@ -1382,6 +1489,7 @@ MEMBERS: dict[str, Any] = {
     "__cuda_array_interface__": property(_cuda_array),
     "__dlpack__": dlpack,
     "__dlpack_device__": dlpack_device,
+    "_cdata": property(id),  # programs compare it, to know a tensor from another
     "_typed_storage": _typed_storage,
     "const_data_ptr": const_data_ptr,
     "dense_dim": dense_dim,

@@ -14,6 +14,8 @@ from tinytorch.optim.optimizer import (
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -114,3 +116,16 @@ class Adadelta(Optimizer):
             np.multiply(np.square(d, out=s), 1 - rho, out=s)
             np.add(np.multiply(a, rho, out=a), s, out=a)
             np.subtract(p, np.multiply(d, lr, out=d), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, rho, eps = of_group(group, "lr", "rho", "eps")
+        p, g = pulled(p, g, group)
+        state["step"]._array += 1
+        v = state["square_avg"] = state["square_avg"] * rho + g * g * (1 - rho)
+        a = state["acc_delta"]
+        d = (a + eps).sqrt() / (v + eps).sqrt() * g
+        state["acc_delta"] = a * rho + d * d * (1 - rho)
+        return p - d * lr

@@ -14,6 +14,8 @@ from tinytorch.optim.optimizer import (
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -82,7 +84,7 @@ class Adagrad(Optimizer):
         check_not_negative("weight_decay value", weight_decay)
         check_not_negative("initial_accumulator_value value", initial_accumulator_value)
         check_not_negative("epsilon value", eps)
-        check_implementation(fused, foreach)
+        check_implementation(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
             "lr_decay": lr_decay,
@@ -126,3 +128,12 @@ class Adagrad(Optimizer):
             np.add(total, np.square(g, out=s), out=total)
             np.add(np.sqrt(total, out=s), eps, out=s)
             np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        lr, decay, eps = of_group(group, "lr", "lr_decay", "eps")
+        p, g = pulled(p, g, group)
+        state["step"]._array += 1
+        total = state["sum"] = state["sum"] + g * g
+        return p - g / (total.sqrt() + eps) * (lr / (1 + (float(state["step"]) - 1) * decay))

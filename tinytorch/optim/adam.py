@@ -7,15 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch._tensor import Tensor
+from tinytorch.ops.pointwise import maximum
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
+    averages,
     check_betas,
     check_capturable,
     check_implementation,
     check_not_negative,
     check_one_element,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -43,7 +47,9 @@ class Adam(Optimizer):
         maximize: go up instead of down.
         capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU,
             as in PyTorch.
-        differentiable: True raises NotImplementedError.
+        differentiable: record the step, so that gradients flow through it to gradients, learning
+            rates and factors that require grad. The parameters may then be results of operations;
+            a leaf that requires grad cannot be written to.
         decoupled_weight_decay: see above.
 
     Raises:
@@ -111,7 +117,7 @@ class Adam(Optimizer):
             raise ValueError(
                 f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)"
             )
-        check_implementation(fused, foreach)
+        check_implementation(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -165,3 +171,18 @@ class Adam(Optimizer):
             np.add(np.sqrt(v, out=s), eps, out=s)
             np.multiply(np.divide(m, s, out=s), scale, out=s)
             np.subtract(p, s, out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, eps = of_group(group, "lr", "eps")
+        beta1, beta2 = of_group({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
+        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        state["step"]._array += 1
+        t = float(state["step"])
+        m, v = averages(g, state, beta1, beta2)
+        if group["amsgrad"]:
+            v = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], v)
+        c = (1 - beta2**t) ** 0.5
+        return p - m / (v.sqrt() / c + eps) * (lr / (1 - beta1**t))

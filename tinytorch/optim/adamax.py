@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch._tensor import Tensor
+from tinytorch.ops.pointwise import maximum
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
@@ -15,6 +16,8 @@ from tinytorch.optim.optimizer import (
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -114,3 +117,16 @@ class Adamax(Optimizer):
             np.add(np.abs(g, out=s), eps, out=s)
             np.maximum(np.multiply(u, beta2, out=u), s, out=u)
             np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, eps = of_group(group, "lr", "eps")
+        beta1, beta2 = group["betas"]
+        p, g = pulled(p, g, group)
+        state["step"]._array += 1
+        m = state["exp_avg"]
+        m = state["exp_avg"] = m + (g - m) * (1 - beta1)
+        u = state["exp_inf"] = maximum(state["exp_inf"] * beta2, g.abs() + eps)
+        return p - m / u * (lr / (1 - beta1 ** float(state["step"])))

@@ -14,6 +14,8 @@ from tinytorch.optim.optimizer import (
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -119,3 +121,18 @@ class ASGD(Optimizer):
                 np.add(average, s, out=average)
         eta[...] = lr / (1 + lambd * lr * t) ** alpha
         mu[...] = 1 / max(1, t - group["t0"])
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, lambd, alpha = of_group(group, "lr", "lambd", "alpha")
+        p, g = pulled(p, g, group)
+        state["step"]._array += 1
+        t, rate, share = (float(state[name]) for name in ("step", "eta", "mu"))
+        p = p * (1 - lambd * rate) - g * rate
+        average = state["ax"]
+        state["ax"] = p.clone() if share == 1 else average + (p - average) * share
+        state["eta"]._array[...] = float(lr) / (1 + lambd * float(lr) * t) ** alpha
+        state["mu"]._array[...] = 1 / max(1, t - group["t0"])
+        return p

@@ -10,11 +10,14 @@ from tinytorch._tensor import Tensor
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
+    averages,
     check_betas,
     check_capturable,
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -145,3 +148,21 @@ class NAdam(Optimizer):
             np.multiply(g, of_g, out=d)
             np.add(d, np.multiply(m, of_m, out=r), out=d)
             np.subtract(p, np.divide(d, s, out=d), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, eps = of_group(group, "lr", "eps")
+        beta1, beta2 = group["betas"]
+        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        state["step"]._array += 1
+        t = float(state["step"])
+        now, then = (
+            beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1)
+        )
+        product = state["mu_product"] = state["mu_product"] * now
+        m, v = averages(g, state, beta1, beta2)
+        divisor = (v / (1 - beta2**t)).sqrt() + eps
+        of_g, of_m = lr * (1 - now) / (1 - product), lr * then / (1 - product * then)
+        return p - (g * of_g + m * of_m) / divisor

@@ -99,8 +99,9 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if type(self).step is not hooked:
-            # Reached through `super().step()`: the hooks run around the outer step, once.
+        if type(self).step is not hooked or "_optimizer_step_pre_hooks" not in self.__dict__:
+            # Reached through `super().step()`: the hooks run around the outer step, once. Or there are none, since
+            # the class does not call `Optimizer.__init__`: some that wrap another optimizer do not.
             return step(self, *args, **kwargs)
         args = (self, *args)
         for hook in (*_step_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
@@ -193,11 +194,6 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 f"but got {_type_name(params)}: put it in a list"
             )
-        if defaults.get("differentiable"):
-            raise NotImplementedError(
-                f"{type(self).__name__}(differentiable=True) is not available: "
-                "tinytorch's optimizers update parameters in place, outside the graph"
-            )
         self.defaults = defaults
         self._set_up()
         self.state = defaultdict(dict)
@@ -213,6 +209,12 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    def _patch_step_function(self) -> None:
+        """Do nothing: a class's step gets its hooks where the class is defined.
+
+        Optimizers around another one, which do not call `__init__`, call this, as PyTorch's needs it.
+        """
 
     def _set_up(self) -> None:
         """Make what neither a pickle nor a checkpoint holds, where it is not there yet."""
@@ -266,6 +268,9 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        if self.defaults.get("differentiable"):
+            self._step_recorded()
+            return loss
         for number, group in enumerate(self.param_groups):
             params = group["params"]
             if self._elementwise and len(params) > 1:
@@ -292,6 +297,26 @@ class Optimizer:
                 if state:
                     self.state[p] = state
         return Plan(group["params"], self.state, self._counts)
+
+    def _step_recorded(self) -> None:
+        """Update the parameters by recorded operations, so that gradients flow through the step."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                grad = p.grad
+                if grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(self._new_state(p, group))
+                with enable_grad():
+                    # Of a copy: backward finds what was saved of it as it was.
+                    p.copy_(self._recorded(p.clone(), grad, state, group))
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors."""
+        raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return what is kept for `p` from its first step on; nothing if not overridden."""
@@ -395,7 +420,7 @@ class Optimizer:
                 raise TypeError(
                     f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}"
                 )
-            if not (p.is_leaf or p.retains_grad):
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError(
                     "can't optimize a non-leaf Tensor: it is computed from others "
                     "(detach() it and require its gradient, or optimize what it is computed from)"
@@ -632,6 +657,31 @@ class Optimizer:
 Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]
 
 
+def of_group(group: dict[str, Any], *names: str) -> list[Any]:
+    """Return options of a group as factors: numbers as they are, tensors with no dimensions."""
+    return [v.reshape(()) if isinstance(v, Tensor) else v for v in (group[n] for n in names)]
+
+
+def pulled(p: Tensor, g: Tensor, group: dict[str, Any], decoupled: bool = False) -> Any:
+    """Return parameter and gradient after `maximize` and weight decay, by operations that record."""
+    if group["maximize"]:
+        g = -g
+    lr, weight_decay = of_group(group, "lr", "weight_decay")
+    if weight_decay != 0 and decoupled:
+        p = p * (1 - lr * weight_decay)
+    elif weight_decay != 0:
+        g = g + p * weight_decay
+    return p, g
+
+
+def averages(g: Tensor, state: dict[str, Any], beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
+    """Enter a gradient in the averages of it and of its square, by operations that record."""
+    m, v = state["exp_avg"], state["exp_avg_sq"]
+    m = state["exp_avg"] = m + (g - m) * (1 - beta1)
+    v = state["exp_avg_sq"] = v * beta2 + g * g * (1 - beta2)
+    return m, v
+
+
 def _or(result: Any, otherwise: Any) -> Any:
     return otherwise if result is None else result
 
@@ -705,7 +755,11 @@ def check_one_element(words: str, value: Any) -> None:
         raise ValueError(f"Tensor {words} must be 1-element")
 
 
-def check_implementation(fused: bool | None, foreach: bool | None) -> None:
+def check_implementation(
+    fused: bool | None, foreach: bool | None, differentiable: bool = False
+) -> None:
     """Raise PyTorch's RuntimeError for two flags that exclude each other."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

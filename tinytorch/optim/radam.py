@@ -10,11 +10,14 @@ from tinytorch._tensor import Tensor
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
+    averages,
     check_betas,
     check_capturable,
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -101,6 +104,17 @@ class RAdam(Optimizer):
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": count(0.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
+    def _factors(self, t: float, beta1: float, beta2: float) -> tuple[float, float | None]:
+        """Return what `m` is scaled by in step t, and with an adaptive rate the factor of that."""
+        correction = 1 - beta2**t
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * t * beta2**t / correction
+        factor = None
+        if length > 5:
+            ratio = (length - 4) * (length - 2) * longest
+            factor = (correction * ratio / ((longest - 4) * (longest - 2) * length)) ** 0.5
+        return 1 / (1 - beta1**t), factor
+
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
         lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
@@ -109,16 +123,11 @@ class RAdam(Optimizer):
         step = state["step"]._array
         step += 1
         t = float(step)
-        scale = lr / (1 - beta1**t)
-        correction = 1 - beta2**t
-        longest = 2 / (1 - beta2) - 1
-        length = longest - 2 * t * beta2**t / correction
-        adaptive = length > 5
-        if adaptive:
-            scale *= correction**0.5
-            scale *= (
-                (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            ) ** 0.5
+        scale, factor = self._factors(t, beta1, beta2)
+        scale *= lr
+        adaptive = factor is not None
+        if factor is not None:
+            scale *= factor
         arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
         for p, g, m, v, d, s in self._blocks(*arrays, scratch=2):
             # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
@@ -138,3 +147,17 @@ class RAdam(Optimizer):
             else:
                 np.multiply(m, scale, out=s)
             np.subtract(p, s, out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, eps = of_group(group, "lr", "eps")
+        beta1, beta2 = group["betas"]
+        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        state["step"]._array += 1
+        t = float(state["step"])
+        m, v = averages(g, state, beta1, beta2)
+        scale, factor = self._factors(t, beta1, beta2)
+        step = m * (lr * scale)
+        return p - (step if factor is None else step / (v.sqrt() + eps) * factor)

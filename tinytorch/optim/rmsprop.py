@@ -14,6 +14,8 @@ from tinytorch.optim.optimizer import (
     check_not_negative,
     check_rate,
     count,
+    of_group,
+    pulled,
     zeros,
 )
 
@@ -145,3 +147,20 @@ class RMSprop(Optimizer):
             else:
                 np.multiply(s, lr, out=s)
             np.subtract(p, s, out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        lr, alpha, momentum, eps = of_group(group, "lr", "alpha", "momentum", "eps")
+        p, g = pulled(p, g, group)
+        state["step"]._array += 1
+        v = state["square_avg"] = state["square_avg"] * alpha + g * g * (1 - alpha)
+        if group["centered"]:
+            m = state["grad_avg"]
+            m = state["grad_avg"] = m + (g - m) * (1 - alpha)
+            v = v - m * m
+        g = g / (v.sqrt() + eps)
+        if momentum > 0:
+            g = state["momentum_buffer"] = state["momentum_buffer"] * momentum + g
+        return p - g * lr

@@ -117,3 +117,18 @@ class Rprop(Optimizer):
                 np.copyto(last, g)
             np.copyto(last, 0, where=less)
             np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        check_capturable(group)
+        (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
+        if group["maximize"]:
+            g = -g
+        state["step"]._array += 1
+        change = (g * state["prev"]).sign()
+        factor = change.masked_fill(change > 0, grow)
+        factor = factor.masked_fill(change < 0, shrink).masked_fill(change == 0, 1)
+        size = state["step_size"] = (state["step_size"] * factor).clamp(least, greatest)
+        g = state["prev"] = g.masked_fill(change < 0, 0)
+        return p - g.sign() * size

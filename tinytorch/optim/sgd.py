@@ -13,6 +13,8 @@ from tinytorch.optim.optimizer import (
     Params,
     check_implementation,
     check_one_element,
+    of_group,
+    pulled,
 )
 
 __all__ = ["SGD"]
@@ -35,7 +37,9 @@ class SGD(Optimizer):
         maximize: go up instead of down.
         foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the
             fast one.
-        differentiable: True raises NotImplementedError.
+        differentiable: record the step, so that gradients flow through it to gradients, learning
+            rates and factors that require grad. The parameters may then be results of operations;
+            a leaf that requires grad cannot be written to.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -89,7 +93,7 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        check_implementation(fused, foreach)
+        check_implementation(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -135,3 +139,16 @@ class SGD(Optimizer):
                     np.add(b, np.multiply(g, 1 - dampening, out=s) if dampening else g, out=b)
                 g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
             np.subtract(p, np.multiply(g, lr, out=s), out=p)
+
+    def _recorded(
+        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> Tensor:
+        lr, momentum, dampening = of_group(group, "lr", "momentum", "dampening")
+        p, g = pulled(p, g, group)
+        if momentum != 0:
+            b = state.get("momentum_buffer")
+            # The first buffer is no function of the gradient, as in PyTorch.
+            b = g.detach().clone() if b is None else b * momentum + g * (1 - dampening)
+            state["momentum_buffer"] = b
+            g = g + b * momentum if group["nesterov"] else b
+        return p - g * lr

@@ -37,7 +37,14 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """Return the name of a unit: "us" is a microsecond."""
+    """Return the name of a unit: "us" is a microsecond.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.utils.benchmark import unit_to_english
+        >>> unit_to_english("us")
+        'microsecond'
+    """
     return _UNITS[u][1]
 
 
@@ -107,6 +114,13 @@ class Measurement:
         raw_times: the times, in seconds.
         task_spec: what was measured; its fields are also attributes of the measurement.
         metadata: whatever you like.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+        >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
+        >>> measurement.median
+        2.5
     """
 
     number_per_run: int
@@ -121,7 +135,14 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """The times of a single run."""
+        """The times of a single run.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+            >>> Measurement(2, [1.0, 2.0], TaskSpec("x + 1", "pass")).times
+            [0.5, 1.0]
+        """
         return [time / self.number_per_run for time in self.raw_times]
 
     def _quantile(self, part: float) -> float:
@@ -133,17 +154,41 @@ class Measurement:
 
     @property
     def median(self) -> float:
-        """The time that half of the runs took at most."""
+        """The time that half of the runs took at most.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
+            >>> measurement.median
+            2.5
+        """
         return self._quantile(0.5)
 
     @property
     def mean(self) -> float:
-        """The mean time."""
+        """The mean time.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
+            >>> measurement.mean
+            2.5
+        """
         return statistics.fmean(self.times)
 
     @property
     def iqr(self) -> float:
-        """The range of times without the lowest and the highest quarter."""
+        """The range of times without the lowest and the highest quarter.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
+            >>> measurement.iqr
+            1.5
+        """
         return self._quantile(0.75) - self._quantile(0.25)
 
     @property
@@ -176,7 +221,15 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """The label, or else the statement."""
+        """The label, or else the statement.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
+            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
+            >>> measurement.title
+            'x + 1'
+        """
         return self.task_spec.title
 
     @property
@@ -275,7 +328,15 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Return the time of `number` runs, measured once, after a hundredth as many to get warm."""
+        """Return the time of `number` runs, measured once, after a hundredth as many to get warm.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> import tinytorch.utils.benchmark
+            >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
+            >>> timer.timeit(10).median > 0
+            True
+        """
         with _threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measurement(number, [self._time(number)])
@@ -307,6 +368,13 @@ class Timer:
         Args:
             callback: called with the number of runs and the time after each measurement.
             min_run_time: in seconds.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> import tinytorch.utils.benchmark
+            >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
+            >>> timer.blocked_autorange(min_run_time=0.001).median > 0
+            True
         """
         return self._measure(min_run_time, min_run_time, lambda times: True, None, callback)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from tinytorch._tensor import Tensor
+from tinytorch.absent import without_cuda
 from tinytorch.autograd.engine import backward
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
@@ -25,14 +26,28 @@ from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state
 
 __all__ = [
     "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
-    "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """The function did not do the same when it ran again."""
+    """The function did not do the same when it ran again.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> calls = []
+        >>> def f(x):
+        ...     calls.append(x)
+        ...     return x.sin() if len(calls) == 1 else x * 2
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False).backward()
+        Traceback (most recent call last):
+            ...
+        tinytorch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: A different number of tensors was saved...
+    """
 
 
 def noop_context_fn() -> Contexts:
@@ -214,6 +229,35 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             for each in inputs
         ]
     )
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Return the numbers of the devices on which tensors in `args` are, and the states of their generators.
+
+    The CPU does not count, so that both are empty; `get_rng_state` has its generator's state.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.utils.checkpoint.get_device_states(torch.ones(2))
+        ([], [])
+    """
+    return [], []
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Set what `get_device_states` returned: there is nothing to set.
+
+    Raises:
+        AssertionError: there are devices, which cannot be.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.utils.checkpoint.set_device_states(*torch.utils.checkpoint.get_device_states())
+    """
+    if devices:
+        without_cuda()
 
 
 class CheckpointFunction(Function):

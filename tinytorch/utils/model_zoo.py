@@ -1,5 +1,7 @@
-"""`torch.utils.model_zoo`: the older name of a function of `torch.hub` (floor 4)."""
+"""PyTorch's name, `torch.utils.model_zoo`, for loading weights from the internet (floor 4)."""
+
+from tqdm import tqdm
 
 from tinytorch.hub import load_state_dict_from_url as load_url
 
-__all__ = ["load_url"]
+__all__ = ["load_url", "tqdm"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.nn.side_by_side import check
 from tests.oracle import needs_oracle
+from tests.same import same_to_the_word as check
 
 
 def trained(torch: Any, *, infinite: bool = False) -> Any:

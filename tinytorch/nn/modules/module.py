@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tinytorch import dtypes
+from tinytorch import __future__, dtypes
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.graph import RemovableHandle
 from tinytorch.autograd.mode import no_grad
@@ -103,22 +104,59 @@ def _register(
 
 
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, buffer)` before any module registers one; a result replaces it."""
+    """Run `hook(module, name, buffer)` before any module registers one; a result replaces it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_buffer_registration_hook
+        >>> handle = register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
+        >>> torch.nn.Module().register_buffer("mean", torch.zeros(1))
+        mean
+        >>> handle.remove()
+    """
     return _register(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, submodule)` before any module registers one; a result replaces it."""
+    """Run `hook(module, name, submodule)` before any module registers one; a result replaces it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_module_registration_hook
+        >>> handle = register_module_module_registration_hook(lambda module, name, submodule: print(name))
+        >>> model = torch.nn.Sequential(torch.nn.Tanh())
+        0
+        >>> handle.remove()
+    """
     return _register(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, name, param)` before any module registers one; a result replaces it."""
+    """Run `hook(module, name, param)` before any module registers one; a result replaces it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_parameter_registration_hook
+        >>> handle = register_module_parameter_registration_hook(lambda module, name, param: print(name))
+        >>> layer = torch.nn.Linear(2, 1)
+        weight
+        bias
+        >>> handle.remove()
+    """
     return _register(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, args)` before the call of every module, ahead of its own hooks."""
+    """Run `hook(module, args)` before the call of every module, ahead of its own hooks.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_forward_pre_hook
+        >>> handle = register_module_forward_pre_hook(lambda module, args: print(module))
+        >>> out = torch.nn.Tanh()(torch.zeros(1))
+        Tanh()
+        >>> handle.remove()
+    """
     return _register(_global_forward_pre_hooks, hook)
 
 
@@ -134,6 +172,14 @@ def register_module_forward_hook(
 
     Returns:
         a handle; its `remove()` takes the hook away.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_forward_hook
+        >>> handle = register_module_forward_hook(lambda module, args, output: output + 1)
+        >>> torch.nn.Tanh()(torch.zeros(1))
+        tensor([1.])
+        >>> handle.remove()
     """
     return _register(
         _global_forward_hooks,
@@ -149,7 +195,16 @@ def register_module_backward_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, grad_input, grad_output)` in the backward of every module's call."""
+    """Run `hook(module, grad_input, grad_output)` in the backward of every module's call.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_full_backward_hook
+        >>> handle = register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_output))
+        >>> torch.nn.Tanh()(torch.zeros(1, requires_grad=True)).backward()
+        (tensor([1.]),)
+        >>> handle.remove()
+    """
     return _register_global_backward(hook, full=True)
 
 
@@ -165,7 +220,16 @@ def _register_global_backward(hook: Hook, full: bool) -> RemovableHandle:
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Run `hook(module, grad_output)` at the start of the backward of every module's call."""
+    """Run `hook(module, grad_output)` at the start of the backward of every module's call.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.nn.modules.module import register_module_full_backward_pre_hook
+        >>> handle = register_module_full_backward_pre_hook(lambda module, grad_output: print(grad_output))
+        >>> torch.nn.Tanh()(torch.zeros(1, requires_grad=True)).backward()
+        (tensor([1.]),)
+        >>> handle.remove()
+    """
     return _register(_global_backward_pre_hooks, hook)
 
 
@@ -208,6 +272,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     flags = (given.get("non_blocking", False), given.get("copy", False))
     if (dtype is not None and not _is_dtype(dtype)) or not all(isinstance(f, bool) for f in flags):
         raise refuse()
+    if flags[1]:
+        raise RuntimeError(".to() does not accept copy argument")
     return (
         None if device is None else as_device(device),
         None if dtype is None else dtypes.as_dtype(dtype),
@@ -393,7 +459,15 @@ class Module:
         self._modules[name] = self._ask(_global_module_registration_hooks, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Do what `add_module` does."""
+        """Do what `add_module` does.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> model = torch.nn.Module()
+            >>> model.register_module("layer", torch.nn.Linear(2, 1))
+            >>> model.layer
+            Linear(in_features=2, out_features=1, bias=True)
+        """
         self.add_module(name, module)
 
     def _check_name(self, kind: str, registry: str, name: Any) -> None:
@@ -471,7 +545,19 @@ class Module:
                 persistent = value.persistent
             else:
                 persistent = name not in members["_non_persistent_buffers_set"]
-            self.register_buffer(name, value, persistent)
+            register = self.register_buffer
+            if (
+                getattr(register, "__func__", None) is Module.register_buffer
+                or "persistent" in inspect.signature(register).parameters
+            ):
+                register(name, value, persistent)
+            elif persistent:
+                register(name, value)
+            else:
+                raise RuntimeError(
+                    "Registering a non-persistent buffer on a Module subclass that implements "
+                    "register_buffer() without the persistent argument is not allowed."
+                )
         else:
             object.__setattr__(self, name, value)
 
@@ -823,10 +909,20 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        new = (
+            __future__.get_overwrite_module_params_on_conversion()
+            and not __future__.get_swap_module_params_on_conversion()
+        )
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             with no_grad():
+                if new:
+                    made = Parameter(fn(param), param.requires_grad)
+                    if param.grad is not None:
+                        made.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
+                    self._parameters[name] = made
+                    continue
                 param.data = fn(param)  # the object stays the same: an optimizer has hold of it
                 if param.grad is not None:
                     param.grad.data = fn(param.grad)
@@ -936,14 +1032,23 @@ class Module:
         return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Self:
-        """Raise NotImplementedError: there is no memory that several processes share.
+        """Move parameters, gradients and buffers to memory that forked processes share, and return self.
 
-        Hand `state_dict()` from process to process instead.
+        See `Tensor.share_memory_`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> layer = torch.nn.Linear(2, 1).share_memory()
+            >>> layer.weight.is_shared()
+            True
         """
-        raise NotImplementedError(
-            "share_memory: tinytorch's tensors cannot be moved to shared memory. Hand state_dict() "
-            "from process to process instead."
-        )
+        for param in self.parameters():
+            param.share_memory_()
+            if param.grad is not None:
+                param.grad.share_memory_()
+        for buffer in self.buffers():
+            buffer.share_memory_()
+        return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, whatever the arguments: there is no compiler, the module runs as it is.
@@ -1569,7 +1674,16 @@ class Module:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what `repr` shows beside the children; a layer returns its settings."""
+        """Return what `repr` shows beside the children; a layer returns its settings.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> class Scale(torch.nn.Module):
+            ...     def extra_repr(self):
+            ...         return "factor=2"
+            >>> Scale()
+            Scale(factor=2)
+        """
         return ""
 
     def __repr__(self) -> str:

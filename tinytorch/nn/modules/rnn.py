@@ -514,6 +514,11 @@ class RNNCellBase(Module):
         bias: whether to add biases.
         num_chunks: how many gates there are.
         device, dtype: of the parameters.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
+        True
     """
 
     input_size: int
@@ -668,7 +673,7 @@ class LSTMCell(RNNCellBase):
     ) -> tuple[Tensor, Tensor]:
         """Return the next states (h, c); `hx`, the states before, are zeros by default."""
         self._check(input, None)
-        for k, each in enumerate(hx or ()):
+        for k, each in enumerate(() if hx is None else hx):
             if each.ndim not in (1, 2):
                 raise ValueError(
                     f"LSTMCell: Expected hx[{k}] to be 1D or 2D, got {each.ndim}D instead"

@@ -147,7 +147,19 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Do what `clip_grad_norm_` does; the name is deprecated."""
+    """Do what `clip_grad_norm_` does; the name is deprecated.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", FutureWarning)
+        ...     norm = torch.nn.utils.clip_grad_norm(w, 1.0)
+        >>> norm
+        tensor(1.4142)
+    """
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",

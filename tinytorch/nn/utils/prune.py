@@ -67,6 +67,14 @@ class BasePruningMethod:
 
         Raises:
             AssertionError: the module's tensor is not pruned.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> layer = torch.nn.Linear(4, 1)
+            >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
+            >>> int((method.apply_mask(layer) == 0).sum())
+            3
         """
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -90,6 +98,14 @@ class BasePruningMethod:
 
         Returns:
             The hook: a container of all, if it was pruned before.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> layer = torch.nn.Linear(4, 1)
+            >>> _ = prune.L1Unstructured.apply(layer, "weight", amount=3)
+            >>> int(layer.weight_mask.sum())
+            1
         """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
@@ -156,7 +172,17 @@ class BasePruningMethod:
         return t * self.compute_mask(importance_scores, default_mask=default)
 
     def remove(self, module: Any) -> None:
-        """Make the pruned tensor the parameter again; what was pruned stays 0."""
+        """Make the pruned tensor the parameter again; what was pruned stays 0.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> layer = torch.nn.Linear(4, 1)
+            >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
+            >>> method.remove(layer)
+            >>> int((layer.weight == 0).sum())
+            3
+        """
         name = self._tensor_name
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -293,7 +319,14 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask as it is."""
+        """Return the mask as it is.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> prune.Identity().compute_mask(torch.tensor([1.0, 2.0]), torch.ones(2))
+            tensor([1., 1.])
+        """
         return default_mask
 
 
@@ -319,7 +352,14 @@ class RandomUnstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask."""
+        """Return the mask.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> prune.RandomUnstructured(amount=1).compute_mask(torch.ones(3), torch.ones(3)).sum()
+            tensor(2.)
+        """
         count = _count(self.amount, t.nelement())
         mask = default_mask.clone()
         if count:
@@ -343,7 +383,14 @@ class L1Unstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask."""
+        """Return the mask.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> prune.L1Unstructured(amount=1).compute_mask(torch.tensor([-1.0, 2.0]), torch.ones(2))
+            tensor([0., 1.])
+        """
         count = _count(self.amount, t.nelement())
         mask = default_mask.clone()
         if count:
@@ -382,7 +429,14 @@ class RandomStructured(_Structured):
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask."""
+        """Return the mask.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
+            tensor(2.)
+        """
         _check_structured(t, self.dim)
         size = t.shape[self.dim]
         count = _count(self.amount, size)
@@ -413,7 +467,16 @@ class LnStructured(_Structured):
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask."""
+        """Return the mask.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> x = torch.tensor([[1.0, 1.0], [2.0, 2.0]])
+            >>> prune.LnStructured(amount=1, n=2, dim=0).compute_mask(x, torch.ones(2, 2))
+            tensor([[0., 0.],
+                    [1., 1.]])
+        """
         _check_structured(t, self.dim)
         size = t.shape[self.dim]
         count = _count(self.amount, size)
@@ -443,7 +506,14 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask."""
+        """Return the mask.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> from tinytorch.nn.utils import prune
+            >>> prune.CustomFromMask(torch.tensor([0.0, 1.0])).compute_mask(torch.ones(2), torch.ones(2))
+            tensor([0., 1.])
+        """
         if default_mask.shape != self.mask.shape:
             raise AssertionError("mask shape must match default_mask shape")
         return default_mask * self.mask.to(dtype=default_mask.dtype)

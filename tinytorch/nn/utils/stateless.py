@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from typing import Any
 
+from tinytorch.func.modules import _replaced
 from tinytorch.func.modules import functional_call as _functional_call
 from tinytorch.nn.modules.module import Module
 
@@ -30,3 +32,31 @@ def functional_call(
     return _functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )
+
+
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict[str, Any],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> AbstractContextManager[None]:
+    """Return a context manager in which a module has other tensors in place of its own; see `torch.func.functional_call`.
+
+    Private in PyTorch too, but packages for Bayesian layers use it.
+
+    Args:
+        module: the module.
+        parameters_and_buffers: by name the tensors to use.
+        tie_weights: what the module shares under several names stays shared.
+        strict: the names must be exactly those of the module's parameters and buffers.
+        stack_weights: has no effect: it is for PyTorch's compiler.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Linear(2, 1)
+        >>> with torch.nn.utils.stateless._reparametrize_module(layer, {"weight": torch.zeros(1, 2)}):
+        ...     layer.weight
+        tensor([[0., 0.]])
+    """
+    return _replaced(module, parameters_and_buffers, tie_weights, strict)

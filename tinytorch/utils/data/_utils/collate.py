@@ -1,5 +1,7 @@
 """PyTorch's name, `torch.utils.data._utils.collate`, for `tinytorch.data.collate` (floor 4)."""
 
+import re
+
 from tinytorch.data.collate import (
     collate,
     collate_float_fn,
@@ -24,4 +26,7 @@ __all__ = [
     "default_collate",
     "default_collate_fn_map",
     "default_convert",
+    "np_str_obj_array_pattern",
 ]
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # NumPy's kinds of dtypes that no tensor has

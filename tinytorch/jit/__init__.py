@@ -131,6 +131,7 @@ def _same(fn: Any) -> Any:
 
 
 export = interface = script_if_tracing = script_method = unused = _same
+_overload = _overload_method = _script_if_tracing = _same  # torchvision has them
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

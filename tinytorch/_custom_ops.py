@@ -1,0 +1,5 @@
+"""PyTorch's name, `torch._custom_ops`, for what `torch.library` has (floor 4)."""
+
+from tinytorch.library import custom_op, impl
+
+__all__ = ["custom_op", "impl"]

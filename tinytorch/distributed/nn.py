@@ -1,0 +1,18 @@
+"""`torch.distributed.nn`: exchanges with gradients, which need a group of processes as the others do (floor 4)."""
+
+from tinytorch.distributed import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    broadcast,
+    gather,
+    reduce,
+    reduce_scatter,
+    scatter,
+)
+
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter",
+    "scatter",
+]  # fmt: skip

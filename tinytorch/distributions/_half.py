@@ -1,0 +1,47 @@
+"""What the half-normal and the half-Cauchy distribution have in common."""
+
+from __future__ import annotations
+
+import math
+
+from tinytorch._tensor import Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.ops.create import zeros_like
+
+
+class Half(TransformedDistribution):
+    """|x| of x with a distribution that is symmetric around 0, and has a `scale`."""
+
+    support = constraints.nonnegative
+    has_rsample = True
+
+    @property
+    def scale(self) -> Tensor:
+        """The scale of x."""
+        scale: Tensor = self.base_dist.scale
+        return scale
+
+    @property
+    def mode(self) -> Tensor:
+        return zeros_like(self.scale)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        log_prob: Tensor = self.base_dist.log_prob(value) + math.log(2)
+        return log_prob.masked_fill(~(value >= 0), -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        cdf: Tensor = 2 * self.base_dist.cdf(value) - 1
+        return cdf
+
+    def icdf(self, value: Tensor) -> Tensor:
+        icdf: Tensor = self.base_dist.icdf((value + 1) / 2)
+        return icdf
+
+    def entropy(self) -> Tensor:
+        entropy: Tensor = self.base_dist.entropy() - math.log(2)
+        return entropy

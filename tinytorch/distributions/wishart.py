@@ -1,0 +1,233 @@
+"""The Wishart distribution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Self
+
+from tinytorch import linalg
+from tinytorch._tensor import Size, Tensor
+from tinytorch.distributions import constraints
+from tinytorch.distributions.chi2 import Chi2
+from tinytorch.distributions.exp_family import ExponentialFamily
+from tinytorch.distributions.multivariate_normal import _precision_to_scale_tril
+from tinytorch.distributions.utils import lazy_property
+from tinytorch.ops.create import arange, as_tensor, eye, tril_indices
+from tinytorch.ops.matrices import cholesky_solve
+from tinytorch.ops.random import randn
+from tinytorch.ops.shape import broadcast_shapes
+
+__all__ = ["Wishart"]
+
+_ATTEMPTS = 10  # at a sample that is not singular
+
+
+def _multivariate_digamma(x: Tensor, p: int) -> Tensor:
+    """Return the derivative of `x.mvlgamma(p)`."""
+    return (x.unsqueeze(-1) - 0.5 * arange(p, dtype=x.dtype)).digamma().sum(-1)
+
+
+class Wishart(ExponentialFamily):
+    """Scatter matrices: X X^T for `df` normal columns of covariance V, which is given by one of three matrices.
+
+    Args:
+        df: the degrees of freedom, above n - 1; need not be whole.
+        covariance_matrix: V, positive definite, (..., n, n).
+        precision_matrix: its inverse, instead.
+        scale_tril: its lower Cholesky factor, instead, which is the fastest.
+        validate_args: whether to check the arguments.
+
+    Raises:
+        AssertionError: not just one matrix is given.
+        ValueError: `df` is too low, or a matrix has too few dimensions.
+
+    Source:
+        Bartlett, "On the theory of statistical regression", 1933: the decomposition that samples are made by.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.distributions.Wishart(torch.tensor(4.0), torch.eye(2)).mean
+        tensor([[4., 0.],
+                [0., 4.]])
+    """
+
+    support = constraints.positive_definite
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        matrices = [(name, each) for name, each in given.items() if each is not None]
+        if len(matrices) != 1:
+            raise AssertionError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            )
+        ((name, matrix),) = matrices
+        if matrix.dim() < 2:
+            raise ValueError(
+                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        if not isinstance(df, Tensor):
+            df = as_tensor(df, dtype=matrix.dtype)
+        batch_shape = Size(broadcast_shapes(matrix.shape[:-2], df.shape))
+        n = matrix.shape[-1]
+        self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
+        self.df = df.expand(batch_shape)
+        if (self.df <= n - 1).any():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
+        super().__init__(batch_shape, Size((n, n)), validate_args=validate_args)
+        if (self.df < n).any():
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
+            )
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._chi2 = self._of_diagonal()
+
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:
+        """The constraints of the parameters by name: that of `df` depends on the size of the matrices."""
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self._event_shape[0] - 1),
+        }
+
+    def _of_diagonal(self) -> Chi2:
+        """Return the distribution of the squares of the diagonal in Bartlett's decomposition."""
+        falling = arange(self._event_shape[0], dtype=self.df.dtype)
+        return Chi2(self.df.unsqueeze(-1) - falling)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = super().expand(batch_shape, _instance)
+        new._chi2 = new._of_diagonal()
+        return new
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of V."""
+        return self._unbroadcasted_scale_tril.expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """V: the mean is `df` times this."""
+        tril = self._unbroadcasted_scale_tril
+        return (tril @ tril.mT).expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of V."""
+        tril = self._unbroadcasted_scale_tril
+        one = eye(self._event_shape[0], dtype=tril.dtype)
+        inverse = linalg.solve_triangular(tril, one, upper=False)
+        return (inverse.mT @ inverse).expand(self._batch_shape + self._event_shape)
+
+    def _half_log_det(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.df[..., None, None] * self.covariance_matrix
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self.df - self._event_shape[0] - 1
+        return factor.masked_fill(factor <= 0, math.nan)[..., None, None] * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        v = self.covariance_matrix
+        diagonal = v.diagonal(dim1=-2, dim2=-1)
+        products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        return self.df[..., None, None] * (v.pow(2) + products)
+
+    def _bartlett(self, sample_shape: Any) -> Tensor:
+        n = self._event_shape[0]
+        factor = self._chi2.rsample(sample_shape).sqrt().diag_embed()
+        below = tril_indices(n, n, offset=-1)
+        shape = Size(sample_shape) + self._batch_shape + (n * (n - 1) // 2,)
+        factor[..., below[0], below[1]] = randn(shape, dtype=self.df.dtype)
+        root = self._unbroadcasted_scale_tril @ factor
+        return root @ root.mT
+
+    def _singular(self, samples: Tensor) -> Tensor:
+        """Return per draw whether one of its batch is singular."""
+        return self._any_of_batch(self.support.check(samples).logical_not())
+
+    def _any_of_batch(self, checks: Tensor) -> Tensor:
+        return checks.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else checks
+
+    def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Tensor:
+        """Return samples with gradients; singular ones, which rounding makes, are drawn again some times.
+
+        PyTorch draws anew what is *not* singular and warns of it. So is done here, for the same numbers; then what is singular.
+
+        Args:
+            sample_shape: how many.
+            max_try_correction: how often; 10 times if None.
+        """
+        sample = self._bartlett(sample_shape)
+        again = self._any_of_batch(self.support.check(sample))
+        warnings.warn("Singular sample detected.", stacklevel=2)
+        for _ in range(1 + (_ATTEMPTS if max_try_correction is None else max_try_correction)):
+            if again.any():
+                sample[again] = self._bartlett((int(again.sum()),))
+            again = self._singular(sample)
+            if not again.any():
+                break
+        return sample
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n, half = self._event_shape[0], self.df / 2
+        solved = cholesky_solve(value, self._unbroadcasted_scale_tril)
+        log_det = linalg.slogdet(value).logabsdet
+        return (
+            -half * (n * math.log(2) + 2 * self._half_log_det())
+            - half.mvlgamma(n)
+            + 0.5 * (self.df - n - 1) * log_det
+            - 0.5 * solved.diagonal(dim1=-2, dim2=-1).sum(-1)
+        )
+
+    def entropy(self) -> Tensor:
+        n, half = self._event_shape[0], self.df / 2
+        return (
+            (n + 1) * (0.5 * n * math.log(2) + self._half_log_det())
+            + half.mvlgamma(n)
+            - 0.5 * (self.df - n - 1) * _multivariate_digamma(half, n)
+            + half * n
+        )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return -0.5 * self.precision_matrix, 0.5 * (self.df - self._event_shape[0] - 1)
+
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
+        x, y = natural_params
+        n = self._event_shape[0]
+        half = y + 0.5 * (n + 1)
+        normalizer: Tensor = half * (
+            n * math.log(2) - linalg.slogdet(-2 * x).logabsdet
+        ) + half.mvlgamma(n)
+        return normalizer

@@ -1,0 +1,175 @@
+"""`torch.futures`: results that are not there yet (floor 4)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class Future(Generic[T]):
+    """A result that one part of a program will set and others wait for.
+
+    Args:
+        devices: on which devices the result's tensors may be; only None and an empty list, for the CPU.
+
+    Example:
+        >>> from tinytorch.futures import Future
+        >>> future = Future()
+        >>> double = future.then(lambda done: 2 * done.value())
+        >>> future.set_result(21)
+        >>> double.wait()
+        42
+    """
+
+    def __init__(self, *, devices: list[Any] | None = None) -> None:
+        if devices:
+            raise ValueError(f"Expected devices to have indices, got {devices[0]}")
+        self._complete = threading.Condition()
+        self._done = False
+        self._result: Any = None
+        self._error: Exception | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    def done(self) -> bool:
+        """Return whether there is a result or an error."""
+        return self._done
+
+    def wait(self) -> T:
+        """Wait until there is a result, and return it; raise the error if there is one instead."""
+        with self._complete:
+            self._complete.wait_for(self.done)
+        return self._outcome()
+
+    def value(self) -> T:
+        """Return the result of a future that has one; raise the error if there is one instead.
+
+        Raises:
+            RuntimeError: there is no result yet.
+        """
+        if not self._done:
+            raise RuntimeError("the future is not completed: wait() waits for its result")
+        return self._outcome()
+
+    def set_result(self, result: T) -> None:
+        """Set the result, let those go on who wait for it, and call the callbacks.
+
+        Raises:
+            RuntimeError: there is a result already.
+        """
+        self._set(result, None)
+
+    def set_exception(self, result: Exception) -> None:
+        """Set an error in place of a result: `wait` and `value` raise it.
+
+        Raises:
+            AssertionError: `result` is no exception.
+        """
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._set(None, result)
+
+    def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
+        """Return a future of what `callback`, called with this future once it has a result, returns."""
+        after: Future[S] = Future()
+
+        def call() -> None:
+            try:
+                result = callback(self)
+            except Exception as error:
+                after.set_exception(
+                    RuntimeError(
+                        "Got the following error when running the callback: "
+                        f"{type(error).__name__}: {error}"
+                    )
+                )
+            else:
+                after.set_result(result)
+
+        self._when_done(call)
+        return after
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call `callback` with this future once it has a result; an error in it is printed, and goes no further."""
+
+        def call() -> None:
+            try:
+                callback(self)
+            except Exception:
+                print("Got the following error when running the callback:", file=sys.stderr)
+                traceback.print_exc()
+
+        self._when_done(call)
+
+    def _outcome(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._result)
+
+    def _set(self, result: Any, error: Exception | None) -> None:
+        with self._complete:
+            if self._done:
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
+                    "completed once."
+                )
+            self._result, self._error, self._done = result, error, True
+            callbacks, self._callbacks = self._callbacks, []
+            self._complete.notify_all()
+        for call in callbacks:
+            call()
+
+    def _when_done(self, call: Callable[[], None]) -> None:
+        with self._complete:
+            if not self._done:
+                self._callbacks.append(call)
+                return
+        call()
+
+
+def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Return a future of a list of futures, which has its result once all of them have theirs.
+
+    The first error, in the order of the list, is its error, too.
+    """
+    together: Future[list[Future[Any]]] = Future()
+    lock = threading.Lock()
+    waiting = [len(futures)]
+
+    def count(done: Future[Any]) -> None:
+        with lock:
+            waiting[0] -= 1
+            if waiting[0]:
+                return
+        for each in futures:
+            if each._error is not None:
+                together.set_exception(each._error)
+                return
+        together.set_result(futures)
+
+    for each in futures:
+        each.add_done_callback(count)
+    if not futures:
+        together.set_result(futures)
+    return together
+
+
+def wait_all(futures: list[Future[Any]]) -> list[Any]:
+    """Wait for all of the futures, and return their results; the first error is raised.
+
+    Example:
+        >>> from tinytorch.futures import Future, wait_all
+        >>> futures = [Future(), Future()]
+        >>> futures[1].set_result("b")
+        >>> futures[0].set_result("a")
+        >>> wait_all(futures)
+        ['a', 'b']
+    """
+    return [each.wait() for each in collect_all(futures).wait()]

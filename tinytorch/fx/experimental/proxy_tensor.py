@@ -1,0 +1,7 @@
+"""`torch.fx.experimental.proxy_tensor`: nothing is traced; programs ask (floor 4)."""
+
+__all__ = ["get_proxy_mode"]
+
+
+def get_proxy_mode() -> None:
+    """Return None: there is no mode in which tensors stand for those of a trace."""

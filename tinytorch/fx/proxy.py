@@ -1,0 +1,24 @@
+"""`torch.fx.proxy`: the classes of what stands for a value while a function is traced, and of what traces (floor 4)."""
+
+from typing import Any, NoReturn
+
+__all__ = ["Proxy", "Tracer"]
+
+
+class Proxy:
+    """What stands for a value in a trace: there are none."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError: nothing is traced."""
+        raise NotImplementedError("torch.fx: tinytorch traces no programs")
+
+
+class Tracer:
+    """What traces a function; programs derive their own. `trace` raises NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> NoReturn:
+        """Raise NotImplementedError: nothing is traced."""
+        raise NotImplementedError("torch.fx: tinytorch traces no programs")

@@ -1,0 +1,54 @@
+"""Orders in memory of the weights of convolutions."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from tinytorch.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+
+AnyModule = TypeVar("AnyModule", bound=Module)
+
+
+def _convert(module: AnyModule, kinds: tuple[type[Module], ...], memory_format: Any) -> AnyModule:
+    for each in module.modules():
+        if isinstance(each, kinds):
+            weight: Any = each.weight
+            weight.data = weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
+    """Lay the weights of all `Conv2d` and `ConvTranspose2d` of a module out in an order, and return the module.
+
+    Args:
+        module: one of these layers, or a module with such.
+        memory_format: for instance `torch.channels_last`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Conv2d(2, 1, 3)
+        >>> _ = torch.nn.utils.convert_conv2d_weight_memory_format(layer, torch.channels_last)
+        >>> layer.weight.stride()
+        (18, 1, 6, 2)
+    """
+    return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
+
+
+def convert_conv3d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
+    """Lay the weights of all `Conv3d` and `ConvTranspose3d` of a module out in an order, and return the module.
+
+    Args:
+        module: one of these layers, or a module with such.
+        memory_format: for instance `torch.channels_last_3d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.Conv3d(2, 1, 1)
+        >>> _ = torch.nn.utils.convert_conv3d_weight_memory_format(layer, torch.channels_last_3d)
+        >>> layer.weight.is_contiguous(memory_format=torch.channels_last_3d)
+        True
+    """
+    return _convert(module, (Conv3d, ConvTranspose3d), memory_format)

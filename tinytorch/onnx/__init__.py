@@ -1,0 +1,30 @@
+"""`torch.onnx`: no models are exported; packages register how, and ask whether one is being (floor 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+__all__ = [
+    "export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic",
+]  # fmt: skip
+
+
+def is_in_onnx_export() -> bool:
+    """Return False."""
+    return False
+
+
+def export(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: no models are exported."""
+    raise NotImplementedError("torch.onnx.export: tinytorch writes no ONNX models")
+
+
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int, **options: Any
+) -> None:
+    """Take how an operator is exported; it has no effect."""
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Forget how an operator is exported; it has no effect."""
