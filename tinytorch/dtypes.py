@@ -379,6 +379,17 @@ class iinfo:
         return hash(self.dtype)
 
 
+@functools.lru_cache(1024)
+def number(value: Any, kind: np.dtype[Any]) -> Any:
+    """Return a number as an array without dimensions: NumPy computes with that in half the time of a Python number.
+
+    Nobody may write to it. (Not for zeros: 0.0 and -0.0 are one key.)
+    """
+    array = np.array(value, kind)
+    array.flags.writeable = False
+    return array
+
+
 # Which numbers a dtype holds ----------------------------------------------------------------------
 
 _C_NAMES = {

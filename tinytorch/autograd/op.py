@@ -25,7 +25,7 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import FREED, Edge, Node, leaf_edge, numbers, within
 from tinytorch.autograd.mode import dispatch, local, no_grad
 from tinytorch.autograd.view import SEVERAL, USUAL, make_view, refresh
-from tinytorch.dtypes import FLOATS
+from tinytorch.dtypes import FLOATS, number
 from tinytorch.kernels import parallel
 from tinytorch.kernels.parallel import LARGE
 
@@ -34,11 +34,21 @@ Formula = Callable[..., Any]
 # What is saved for a formula's parameter, and how it is unpacked.
 INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 
-# The sources that the hot callers compare by identity; `Op._source` hands out these very objects.
+# Sources that are compared with.
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
 _TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
+
+# By the kind of a source: what is kept of it. Without a version cell, as inference tensors are, it is a TypeError.
+_KEPT = {
+    INPUT: "(values[{i}], values[{i}]._cell[0])",
+    OUTPUT: "(outs[{i}], None, 0)",  # a later output is new memory that only its own tensor shares
+    PLAIN: "values[{i}]",
+    RESIDUAL: "(residuals[{i}], None, 0)",
+    SHAPE: "values[{i}]._array.shape",
+    PROPERTY: "p{k}(values)",
+}
 
 INFERENCE_NOT_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
@@ -49,6 +59,7 @@ INFERENCE_NOT_SAVED = (
 _MISSING: Any = object()
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _new = object.__new__
+ndarray = np.ndarray
 
 
 class Plan:
@@ -58,10 +69,11 @@ class Plan:
         sources: per saved value (kind, position): which input, argument, output or residual it is.
         rules: (input's position, formula, indices into the saved values of its arguments after `g`).
         holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
+        keep: the function that returns what is saved; None until `keeper` has made it.
     """
 
     __slots__ = (
-        "any_number", "holds_tensors", "index", "joint", "many", "packed", "rules", "sources",
+        "any_number", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources",
     )  # fmt: skip
 
     def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
@@ -73,6 +85,24 @@ class Plan:
         self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
         self.holds_tensors = False
         self.packed: Plan | None = None  # the same for what hooks have packed
+        self.keep: Callable[..., list[Any]] | None = None
+
+    def keeper(self) -> Callable[..., list[Any]]:
+        """Return `keep`: of the arguments, outputs, first version cell and residuals of a call, what is saved.
+
+        It is one expression, as a programmer would write it for this op: a loop over the sources takes longer.
+        """
+        properties = {f"p{k}": of for k, (kind, of) in enumerate(self.sources) if kind == PROPERTY}
+        items = [
+            "(outs[0], cell, cell[0])"
+            if source == _OUT
+            else _KEPT[source[0]].format(k=k, i=source[1])
+            for k, source in enumerate(self.sources)
+        ]
+        text = f"lambda values, outs, cell, residuals=(): [{', '.join(items)}]"
+        keep: Callable[..., list[Any]] = eval(text, properties)
+        self.keep = keep
+        return keep
 
     def of_packed(self) -> Plan:
         """Return this plan for tensors that were packed by hooks."""
@@ -739,41 +769,11 @@ class Op:
         else:
             node.shape = tuple([out.shape for out in outs])
             node.dtype = tuple([out.dtype for out in outs])
-        node.saved = saved = []
-        for source in plan.sources:
-            kind = source[0]
-            if kind == PLAIN:
-                saved.append(values[source[1]])
-            elif kind == INPUT and values[source[1]]._cell is not None:
-                saved.append((values[source[1]], values[source[1]]._cell[0]))
-            elif kind == PROPERTY:
-                saved.append(source[1](values))
-            else:
-                saved.append(self.saved(source, values, outs, cell, residuals))
+        try:
+            node.saved = (plan.keep or plan.keeper())(values, outs, cell, residuals)
+        except TypeError:
+            raise RuntimeError(INFERENCE_NOT_SAVED) from None
         return node
-
-    def saved(
-        self, source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
-        residuals: tuple[Any, ...] = (),
-    ) -> Any:  # fmt: skip
-        """Return what is kept of one source; `OpNode.backward` unpacks it."""
-        kind, position = source
-        if kind == PLAIN:
-            return values[position]
-        if kind == SHAPE:
-            return values[position]._array.shape if isinstance(values[position], Tensor) else ()
-        if kind == PROPERTY:
-            return position(values)
-        if kind == INPUT:
-            tensor = values[position]
-            if tensor._cell is None:
-                raise RuntimeError(INFERENCE_NOT_SAVED)
-            return (tensor, tensor._cell[0])
-        if kind == OUTPUT:
-            # A later output is new memory that only its own tensor shares: its version is not watched here.
-            watched = cell if position == 0 else None
-            return (outs[position], watched, 0 if watched is None else watched[0])
-        return (residuals[position], None, 0)
 
     def plan_of(self, key: Any) -> Plan:
         """Return the plan of a set of inputs.
@@ -838,7 +838,7 @@ class Op:
             return (RESIDUAL, self.residuals.index(name))
         base, _, what = name.rpartition("_")
         if base in self.position and what in ("shape", "shapes", "dtype"):
-            if what == "shape":
+            if what == "shape" and is_tensor.get(self.position[base], True):
                 return (SHAPE, self.position[base])
             return (PROPERTY, _property_of(self.position[base], what))
         if name.startswith("out") and name[3:].isdecimal():
@@ -870,6 +870,8 @@ def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
     """Return the function that takes a dtype or shapes out of the arguments (cached, so that plans share it)."""
     if what == "dtype":
         return lambda values: values[position]._array.dtype
+    if what == "shape":
+        return lambda values: ()  # of a number
     return lambda values: [tensor._array.shape for tensor in values[position]]
 
 
@@ -1106,7 +1108,7 @@ def _caller(made: Op) -> Callable[..., Any]:
             raise translated(made, values, error) from None
         if not alone:
             return several_outputs(made, values, result, state, key, edges if key & 255 else None)
-        if type(result) is not np.ndarray:
+        if type(result) is not ndarray:
             result = as_array(result)
         out: Tensor = _new(Tensor)
         out._array = result
@@ -1129,16 +1131,10 @@ def _caller(made: Op) -> Callable[..., Any]:
             node.number = next(numbers)
             node.shape = result.shape
             node.dtype = dtype
-            saved: list[Any] = []
-            node.saved = saved
-            for source in plan.sources:
-                kind, position = source
-                if kind == INPUT and values[position]._cell is not None:
-                    saved.append((values[position], values[position]._cell[0]))
-                elif kind == PLAIN:
-                    saved.append(values[position])
-                else:
-                    saved.append(made.saved(source, values, (result,), out._cell))
+            try:
+                node.saved = (plan.keep or plan.keeper())(values, (result,), out._cell)
+            except TypeError:
+                raise RuntimeError(INFERENCE_NOT_SAVED) from None
             out._edge = (node, 0)
             out._requires_grad = True
         return out
@@ -1209,7 +1205,7 @@ def several_outputs(
     arrays, tensors = [], []
     inference, view = state.inference, made.view
     for array in results[:count] if hidden else results:
-        if type(array) is not np.ndarray:
+        if type(array) is not ndarray:
             array = as_array(array)
         arrays.append(array)
         each: Tensor = _new(Tensor)
@@ -1263,7 +1259,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
                 (x, *args), kwargs
             )  # (PyTorch's error, if it is their number)
             raise translated(made, values, error) from None
-        if type(array) is not np.ndarray:
+        if type(array) is not ndarray:
             array = as_array(array)
         out: Tensor = _new(Tensor)
         out._array = array
@@ -1288,19 +1284,10 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
                 node.number = next(numbers)
                 node.shape = array.shape
                 node.dtype = dtype
-                saved: list[Any] = []
-                for source in sources:
-                    if source is _OUT:
-                        saved.append((array, out._cell, 0))
-                    elif source is _X and x._cell is not None:
-                        saved.append((x, x._cell[0]))
-                    elif source[0] == PLAIN:
-                        saved.append(values[source[1]])
-                    elif source[0] == SHAPE:
-                        saved.append(x._array.shape)
-                    else:
-                        saved.append(made.saved(source, values or (x,), (array,), out._cell))
-                node.saved = saved
+                try:
+                    node.saved = (plan.keep or plan.keeper())(values or (x,), (array,), out._cell)
+                except TypeError:
+                    raise RuntimeError(INFERENCE_NOT_SAVED) from None
                 out._edge = (node, 0)
                 out._requires_grad = True
         return out
@@ -1317,8 +1304,6 @@ def _unary(made: Op) -> Callable[[Any], Any]:
 
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None
-    saves_x = plan is not None and any(kind == INPUT for kind, _ in plan.sources)
-    saves_out = plan is not None and any(kind == OUTPUT for kind, _ in plan.sources)
 
     def call(input: Any) -> Any:
         x, state = input, local.state
@@ -1334,7 +1319,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
             array = kernel(array) if array.size < LARGE else of_many(array)
         except TypeError as error:
             raise translated(made, (x,), error) from None
-        if type(array) is not np.ndarray:
+        if type(array) is not ndarray:
             array = as_array(array)
         out: Tensor = _new(Tensor)
         out._array = array
@@ -1352,15 +1337,10 @@ def _unary(made: Op) -> Callable[[Any], Any]:
                 node.number = next(numbers)
                 node.shape = array.shape
                 node.dtype = dtype
-                if saves_x:
-                    if x._cell is None or saves_out:
-                        node.saved = [
-                            made.saved(source, (x,), (array,), out._cell) for source in plan.sources
-                        ]
-                    else:
-                        node.saved = ((x, x._cell[0]),)
-                else:
-                    node.saved = ((array, out._cell, 0),) if saves_out else ()
+                try:
+                    node.saved = (plan.keep or plan.keeper())((x,), (array,), out._cell)
+                except TypeError:
+                    raise RuntimeError(INFERENCE_NOT_SAVED) from None
                 out._edge = (node, 0)
                 out._requires_grad = True
                 return out
@@ -1376,6 +1356,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
 def _binary(made: Op) -> Callable[..., Any]:
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     differentiable, elementwise = bool(made.wants), made.elementwise
+    quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
     plan_both = made._plan((True, True), (True, True))
     plan_x_of_two, plan_y_of_two = (
         made._plan(needs, (True, True)) for needs in ((True, False), (False, True))
@@ -1397,7 +1378,7 @@ def _binary(made: Op) -> Callable[..., Any]:
                 if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
                     a, b = promoted(made, x, y)
             elif (kind is _F32 or kind is _F64) and (type(y) is float or type(y) is int):
-                b = y
+                b = number(y, kind) if y and quick else y
             else:
                 a, b = promoted(made, x, y)
         else:
@@ -1409,7 +1390,7 @@ def _binary(made: Op) -> Callable[..., Any]:
                 array = kernel(a, b)
         except (ValueError, TypeError) as error:
             raise translated(made, (x, y), error) from None
-        if type(array) is not np.ndarray:
+        if type(array) is not ndarray:
             array = as_array(array)
         out: Tensor = _new(Tensor)
         out._array = array
@@ -1455,7 +1436,10 @@ def _binary(made: Op) -> Callable[..., Any]:
         elif not sources:
             node.saved = ()
         else:
-            node.saved = [made.saved(source, (x, y), (array,), out._cell) for source in sources]
+            try:
+                node.saved = (plan.keep or plan.keeper())((x, y), (array,), out._cell)
+            except TypeError:
+                raise RuntimeError(INFERENCE_NOT_SAVED) from None
         out._edge = (node, 0)
         out._requires_grad = True
         return out

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tinytorch.dtypes import number
 from tinytorch.kernels import special
 from tinytorch.kernels.parallel import LARGE, each, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
@@ -69,6 +69,30 @@ def where(condition: Array, x: Any, y: Any) -> Array:
     ):
         return each(choose, condition, x, y)
     return np.where(condition, x, y)
+
+
+def fill(x: Array, mask: Array, value: Any) -> None:
+    """Write a number (which fits) into `x` where `mask`, which broadcasts with it, holds."""
+    many, kind = x.size >= _MANY, x.dtype.kind
+    if type(x) is np.ndarray and x.flags.c_contiguous and (many or mask.shape == x.shape):
+        if not many:
+            np.putmask(x, mask, value)
+            return
+        if kind in "fi":
+            _fill_bits(x, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), value)
+            return
+    np.copyto(x, value, where=mask, casting="unsafe")
+
+
+def _fill_bits(x: Array, mask: Array, value: Any) -> None:
+    target = np.array(value, x.dtype).view(f"i{x.itemsize}")
+
+    def some(x: Array, mask: Array) -> None:
+        bits = _bits(mask, x.dtype)
+        bits &= x ^ target
+        x ^= bits
+
+    _by_pieces(some, x.view(target.dtype), mask)
 
 
 _MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
@@ -137,12 +161,6 @@ def hardswish(x: Array) -> Array:
     return factor
 
 
-@functools.cache
-def _one(kind: Any) -> Array:
-    """Return the number 1 as an array: NumPy adds that in half the time of a Python number."""
-    return np.ones((), kind)
-
-
 # Smooth ones --------------------------------------------------------------------------------------
 
 
@@ -152,7 +170,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     out = np.negative(x) if out is None else np.negative(x, out)
     if out.ndim and type(out) is np.ndarray:
         np.exp(out, out)  # (`out` by position: a keyword costs time here)
-        np.add(out, _one(out.dtype), out)
+        np.add(out, number(1, out.dtype), out)
         return np.reciprocal(out, out)
     return 1 / (np.exp(out) + 1)
 
@@ -235,7 +253,7 @@ def _tanh_cdf(x: Array, out: Array) -> None:
 def _logistic(x: Array) -> None:
     """Overwrite x with 1 / (1 + exp(x))."""
     np.exp(x, out=x)
-    np.add(x, _one(x.dtype), out=x)
+    np.add(x, number(1, x.dtype), out=x)
     np.reciprocal(x, out=x)
 
 
@@ -294,9 +312,9 @@ def gelu_grad(g: Array, x: Array, cdf: Array, approximate: str) -> Array:
         np.multiply(out, 3 * 0.044715 * k, out=out)
         np.add(out, k, out=out)
         np.multiply(out, x, out=out)
-        slope = np.subtract(_one(cdf.dtype), cdf, out=np.empty_like(cdf))
+        slope = np.subtract(number(1, cdf.dtype), cdf, out=np.empty_like(cdf))
         np.multiply(slope, out, out=out)
-        np.add(out, _one(cdf.dtype), out=out)
+        np.add(out, number(1, cdf.dtype), out=out)
         np.multiply(out, cdf, out=out)
         np.multiply(out, g, out=out)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.dtypes import FLOATS
+from tinytorch.dtypes import FLOATS, number
 from tinytorch.kernels import parallel
 
 # NumPy's stubs know `keepdims` only as a constant.
@@ -233,7 +233,7 @@ def divided(sums: Any, count: float) -> Any:
     """Return `sums / count`: infinities and NaN where nothing was counted, without a warning."""
     if count > 0:
         if type(sums) is np.ndarray and sums.ndim and sums.dtype.kind == "f":
-            return sums / _number(count, sums.dtype)
+            return sums / number(count, sums.dtype)
         return sums / count
     with np.errstate(divide="ignore", invalid="ignore"):
         return sums / max(count, 0)
@@ -253,12 +253,6 @@ def _sum_of_dense(x: Any) -> Any:
 def _full(n: int, value: float, kind: Any) -> Any:
     """Return a vector of one number, made once; nobody may write to it."""
     return np.full(n, value, kind)
-
-
-@functools.lru_cache(256)
-def _number(value: float, kind: Any) -> Any:
-    """Return a number as an array: NumPy divides by that in half the time of a Python number."""
-    return np.array(value, kind)
 
 
 def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:

@@ -23,6 +23,7 @@ from tinytorch.autograd.view import announce, count_write, expanded, needs_grad,
 from tinytorch.dtypes import FLOATS, fits
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.shape import (
@@ -1600,6 +1601,8 @@ _C_NAMES = {
 
 def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
     """Return a copy of `x` in the shape that it and the mask broadcast to."""
+    if x.shape == mask.shape:
+        return x.copy("C")
     return kernels.broadcast(x, mask)[0].copy("C")
 
 
@@ -1625,7 +1628,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> None:
     _check_mask("masked_fill", mask)
     if mask.shape != x.shape:
         _check_fit(x, mask)
-    np.copyto(x, _fitting(value, x), where=mask, casting="unsafe")
+    fill_where(x, mask, _fitting(value, x))
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
