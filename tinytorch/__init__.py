@@ -12,6 +12,7 @@ from tinytorch import device as _device
 # PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
 _device.keep_freed_memory()
+_device.let_idle_threads_sleep()
 
 # isort: off
 from tinytorch import autograd  # first: _tensor is part of it
