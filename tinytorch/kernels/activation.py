@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.dtypes import number
 from tinytorch.kernels import special
-from tinytorch.kernels.parallel import LARGE, each, rows, share, writes
+from tinytorch.kernels.parallel import LARGE, each, get_threads, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 __all__ = [
@@ -104,20 +104,24 @@ _ZEROS = np.zeros(1 << 12, np.float32)
 _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
 
 
+def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Array:
+    """Write `bound(x, by)`, a maximum or minimum, into `out`; all are contiguous, `by` is one number again and again.
+
+    NumPy compares with an array three times as fast as with a number.
+    """
+    flat, into, columns = x.reshape(-1), out.reshape(-1), by.size
+    whole = x.size - x.size % columns
+    bound(flat[:whole].reshape(-1, columns), by, out=into[:whole].reshape(-1, columns))
+    bound(flat[whole:], by[: x.size - whole], out=into[whole:])
+    return out
+
+
 @writes
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
-    # NumPy compares with an array of zeros three times as fast as with the number 0.
-    columns = _ZEROS.size
     if x.size < LARGE or x.dtype is not _F32 or not x.flags.c_contiguous:
         return np.maximum(x, np.zeros(x.shape, x.dtype, like=x), out=out)
-    if out is None:
-        out = np.empty_like(x)
-    flat, into = x.reshape(-1), out.reshape(-1)
-    whole = x.size - x.size % columns
-    np.maximum(flat[:whole].reshape(-1, columns), _ZEROS, out=into[:whole].reshape(-1, columns))
-    np.maximum(flat[whole:], _ZEROS[: x.size - whole], out=into[whole:])
-    return out
+    return _bounded(np.maximum, x, _ZEROS, np.empty_like(x) if out is None else out)
 
 
 def leaky_relu(x: Array, slope: float) -> Array:
@@ -212,8 +216,10 @@ _NUMERATOR, _DENOMINATOR = (
         (24793.4021871115, 1944.4573121671042, 146.36137277330076),
     )
 )
-_PIECE = 1 << 15  # elements: several arrays of this size stay in the processor's cache
-_HIGHEST = np.full(_PIECE, 6.5**2, np.float32)  # (as in `relu`, an array is faster than a number)
+# Elements worked on at a time. Several arrays of 2**16 stay in the processor's cache; but threads that share the work
+# wait for the interpreter's lock between two calls, so that few long calls take less time than many short ones.
+_PIECE, _LONG_PIECE = 1 << 16, 1 << 18
+_HIGHEST = np.full(1 << 12, 6.5**2, np.float32)
 
 
 def _normal_cdf(x: Array, out: Array) -> None:
@@ -224,7 +230,7 @@ def _normal_cdf(x: Array, out: Array) -> None:
         out *= 0.5
         return
     u = np.multiply(x, x, out=np.empty_like(x))
-    np.minimum(u, _HIGHEST[: u.size] if u.ndim == 1 and u.size <= _PIECE else _HIGHEST[0], out=u)
+    _bounded(np.minimum, u, _HIGHEST, u)
     below = np.add(u, _DENOMINATOR[2], out=np.empty_like(x))
     np.multiply(below, u, out=below)
     np.add(below, _DENOMINATOR[1], out=below)
@@ -264,13 +270,15 @@ def _by_pieces(work: Callable[..., None], *arrays: Array) -> None:
         work(*arrays)
         return
     flat = [x.reshape(-1) for x in arrays]
+    shared = first.size >= LARGE // 4 and get_threads() > 1
+    step = _LONG_PIECE if shared else _PIECE
 
     def some(begin: int, end: int) -> None:
-        for start in range(begin, end, _PIECE):
-            stop = min(start + _PIECE, end)
+        for start in range(begin, end, step):
+            stop = min(start + step, end)
             work(*[x[start:stop] for x in flat])
 
-    if first.size >= LARGE // 4:
+    if shared:
         share(some, first.size)
     else:
         some(0, first.size)

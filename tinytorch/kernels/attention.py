@@ -21,7 +21,7 @@ __all__ = ["backward", "causal", "forward"]
 
 Array = Any
 
-_PART = 1 << 16  # scores that are worked on at a time
+_PART = 1 << 17  # scores that are worked on at a time
 
 
 @functools.lru_cache(maxsize=16)
