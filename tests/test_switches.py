@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
+from tinytorch import blas
 
 
 @contextlib.contextmanager
@@ -224,25 +228,54 @@ def test_can_cast_of_all_dtypes() -> None:
 
 
 def test_threads_are_those_of_the_blas() -> None:
-    from tinytorch import switches
-
-    blas = switches.openblas_threads()
-    if blas is None:
+    found = blas.threads()
+    if found is None:
         pytest.skip("NumPy brings no OpenBLAS here")
     before = tinytorch.get_num_threads()
     try:
         tinytorch.set_num_threads(1)
-        assert blas[1]() == 1
+        assert found[1]() == 1
     finally:
         tinytorch.set_num_threads(before)
-    assert blas[1]() == before
+    assert found[1]() == before
+
+
+def test_products_can_be_limited_to_one_thread() -> None:
+    found = blas.threads()
+    if found is None:
+        pytest.skip("NumPy brings no OpenBLAS here")
+    before = found[1]()
+    with blas.one_thread():
+        with blas.one_thread():
+            assert found[1]() == 1
+        assert found[1]() == 1
+    assert found[1]() == before
+
+
+def test_idle_threads_of_the_blas_sleep() -> None:
+    # (In a process of its own, which has used no other library's threads; NumPy first, as programs sort imports.)
+    program = """if True:
+        import time
+        import numpy as np
+        import tinytorch
+
+        square = np.ones((600, 600), np.float32)
+        square @ square
+        start = time.process_time()
+        time.sleep(0.2)
+        print(time.process_time() - start)
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert float(run.stdout) < 0.01  # seconds of computing while there was nothing to do
 
 
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinytorch import switches
     from tinytorch.kernels import parallel
 
-    monkeypatch.setattr(switches, "openblas_threads", lambda: None)
+    monkeypatch.setattr(blas, "threads", lambda: None)
     monkeypatch.setattr(parallel, "_threads", 1)
     tinytorch.set_num_threads(3)
     assert tinytorch.get_num_threads() == 3

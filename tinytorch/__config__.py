@@ -6,8 +6,9 @@ import sys
 
 import numpy as np
 
+from tinytorch import blas
 from tinytorch._version import __version__
-from tinytorch.switches import get_num_interop_threads, get_num_threads, openblas_threads
+from tinytorch.switches import get_num_interop_threads, get_num_threads
 
 __all__ = ["parallel_info", "show"]
 
@@ -39,7 +40,7 @@ def parallel_info() -> str:
         "get_num_threads()": get_num_threads(),
         "get_num_interop_threads()": get_num_interop_threads(),
     }
-    blas = openblas_threads()
-    if blas is not None:
-        numbers["openblas_get_num_threads()"] = blas[1]()
+    openblas = blas.threads()
+    if openblas is not None:
+        numbers["openblas_get_num_threads()"] = openblas[1]()
     return "".join(f"{name} : {number}\n" for name, number in numbers.items())

@@ -7,12 +7,13 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from tinytorch import blas as _blas
 from tinytorch import device as _device
 
 # PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
 _device.keep_freed_memory()
-_device.let_idle_threads_sleep()
+_blas.let_idle_threads_sleep()
 
 # isort: off
 from tinytorch import autograd  # first: _tensor is part of it

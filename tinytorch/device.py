@@ -1,4 +1,4 @@
-"""`device`, and what is asked of the memory allocator and of BLAS (floor 0). The only file that will ever name CuPy."""
+"""`device`, and the switch of the memory allocator (floor 0). The only file that will ever name CuPy."""
 
 from __future__ import annotations
 
@@ -155,28 +155,3 @@ def keep_freed_memory() -> None:
     mallopt(
         mmap_threshold, 1 << 30
     )  # bytes from which a block is mapped, and so handed back, on its own
-
-
-def let_idle_threads_sleep() -> None:
-    """Tell OpenBLAS, which NumPy brings, to let its threads sleep soon after a product.
-
-    Left alone, they go on looking for work for some 20 ms, and so take the processor from the threads that share
-    elementwise work (`kernels/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0.
-    A value that the user gives to `OPENBLAS_THREAD_TIMEOUT` stays.
-    """
-    variable = "OPENBLAS_THREAD_TIMEOUT"
-    if variable in os.environ:
-        return
-    os.environ[variable] = "17"  # the logarithm of processor cycles: about 50 us
-    numpy = sys.modules.get("numpy._core._multiarray_umath")
-    if numpy is None:
-        return  # OpenBLAS will read the variable when it is loaded
-    try:
-        import ctypes
-
-        blas = ctypes.CDLL(numpy.__file__)
-        read, stop = blas.openblas_read_env, blas.blas_thread_shutdown_
-    except (ImportError, OSError, AttributeError):  # another BLAS
-        return
-    read()
-    stop()  # the next product starts the threads again, as after a fork

@@ -7,17 +7,11 @@ they are kept, so that they can be asked for, and are checked as PyTorch checks 
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import glob
 import os
 import warnings
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tinytorch import dtypes
+from tinytorch import blas, dtypes
 from tinytorch._tensor import Tensor, named_type
 from tinytorch.backends import cuda, mkldnn
 from tinytorch.device import device, get_default, set_default
@@ -33,30 +27,6 @@ __all__ = [
 
 
 # Threads ------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def openblas_threads() -> tuple[Callable[[int], Any], Callable[[], int]] | None:
-    """Return the functions of NumPy's own OpenBLAS that set and get its threads; None where it has none.
-
-    The wheels of NumPy hold it in a folder of their own; opening a library that is loaded already only looks it up.
-    """
-    package = os.path.dirname(np.__file__)
-    for folder in (f"{package}.libs", os.path.join(package, ".dylibs")):
-        for path in sorted(glob.glob(os.path.join(folder, "*openblas*"))):
-            try:
-                library = ctypes.CDLL(path)
-            except OSError:
-                continue
-            for prefix in ("scipy_openblas", "openblas"):
-                for suffix in ("64_", ""):
-                    put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-                    get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-                    if put is not None and get is not None:
-                        put.argtypes, put.restype = [ctypes.c_int], None
-                        get.argtypes, get.restype = [], ctypes.c_int
-                        return put, get
-    return None
 
 
 def get_num_threads() -> int:
@@ -87,9 +57,9 @@ def set_num_threads(num: int, /) -> None:
         >>> torch.set_num_threads(before)
     """
     parallel.set_threads(_checked("set_num_threads", num))
-    blas = openblas_threads()
-    if blas is not None:
-        blas[0](num)
+    found = blas.threads()
+    if found is not None:
+        found[0](num)
 
 
 _between_operations: int | None = None  # threads, if they were set

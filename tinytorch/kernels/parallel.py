@@ -20,7 +20,9 @@ __all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share", "writ
 Array = Any
 Piece = Callable[[int, int], None]
 
-LARGE = 1 << 18  # elements from which on it pays to share a function like exp; sums and products take twice as many
+LARGE = (
+    1 << 18
+)  # elements from which on it pays to share a function like exp; sums and products take twice as many
 _BLOCK = 1 << 17  # elements that a function which is no ufunc is called for at a time
 
 
@@ -74,7 +76,11 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
     into = _has_out(function)
-    if size < (2 * LARGE if function in _CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
+    if (
+        size < (2 * LARGE if function in _CHEAP else LARGE)
+        or (into and _threads == 1)
+        or not _alike(arrays)
+    ):
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)

@@ -23,13 +23,16 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from tinytorch import blas
+from tinytorch.dtypes import number
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import get_threads, share
 
 __all__ = ["gru", "gru_grad", "lstm", "lstm_grad", "rnn", "rnn_grad", "spans"]
 
@@ -40,6 +43,43 @@ def spans(widths: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
     """Return the first column and the one after the last of each step, in the order of processing."""
     found = [(end - width, end) for end, width in zip(accumulate(widths), widths, strict=True)]
     return found[::-1] if reverse else found
+
+
+# A step is a dozen calls on small arrays, of which the product alone is shared among threads by BLAS. So two threads
+# take half of the sequences each, through all steps, and meet at the end. (More of them would wait for the
+# interpreter's lock.)
+
+_FEW = 1 << 11  # numbers in a step's state from which on that pays
+
+
+def _bounds(widths: Sequence[int], size: int) -> Array:
+    """Return where the sequences are cut that threads work on side by side, `size` states each: [0, …, batch]."""
+    batch = max(widths)
+    cut = (
+        get_threads() == 2
+        and batch > 1
+        and batch * size >= _FEW
+        and min(widths) == batch
+        and blas.threads() is not None
+    )
+    return np.array([0, (batch + 1) // 2, batch] if cut else [0, batch])
+
+
+def _side_by_side(
+    work: Callable[[int, int, list[tuple[int, int]]], None], bounds: Array, steps: list[tuple[int, int]]
+) -> None:  # fmt: skip
+    """Call `work(low, high, steps)` for the sequences between two bounds, with their columns of each step."""
+    cuts = bounds.tolist()
+    if len(cuts) == 2:
+        work(*cuts, steps)
+        return
+
+    def some(begin: int, end: int) -> None:
+        for low, high in zip(cuts[begin:end], cuts[begin + 1 : end + 1], strict=True):
+            work(low, high, [(at + low, at + high) for at, _ in steps])
+
+    with blas.one_thread():
+        share(some, len(cuts) - 1)
 
 
 def _empty(like: Array, *shape: int) -> Array:
@@ -171,44 +211,48 @@ def lstm(
     gates = _empty(x, 4 * size * columns)
     before, squashed = _empty(x, size * columns), _empty(x, size * columns)
     out, h_n, c_n = _empty(x, columns, h0.shape[1]), _empty(x, *h0.shape), _empty(x, *c0.shape)
-    hidden = matrix[features + 1 :]
-    begin, end = steps[0]
-    _block(before, size, begin, end)[...] = c0[: end - begin].T
-    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-        four = _block(gates, 4 * size, begin, end)
-        np.matmul(weights, matrix[:, begin:end], out=four)
-        three, n = four[: 3 * size], four[3 * size :]
-        np.exp(three, out=three)
-        np.add(three, 1, out=three)
-        np.reciprocal(three, out=three)
-        np.tanh(n, out=n)
-        next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
-        same = last - first == end - begin
-        c = next_c if same else _empty(x, size, end - begin)
-        t = _block(squashed, size, begin, end)
-        np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
-        np.multiply(three[:size], n, out=t)
-        np.add(c, t, out=c)
-        np.tanh(c, out=t)
-        h = next_h if same else _empty(x, hidden.shape[0], end - begin)
-        if w_hr is None:
-            np.multiply(three[2 * size :], t, out=h)
-        else:
-            np.matmul(w_hr, three[2 * size :] * t, out=h)
-        out[begin:end] = h.T
-        if not same:
-            _hand_on(h, next_h, h0.T, h_n.T)
-            _hand_on(c, next_c, c0.T, c_n.T)
+    hidden, bounds, one = matrix[features + 1 :], _bounds(widths, size), number(1, x.dtype)
+
+    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
+        begin, end = steps[0]
+        _block(before, size, begin, end)[...] = c0[low : low + end - begin].T
+        for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+            four = _block(gates, 4 * size, begin, end)
+            np.matmul(weights, matrix[:, begin:end], out=four)
+            three, n = four[: 3 * size], four[3 * size :]
+            np.exp(three, out=three)
+            np.add(three, one, out=three)
+            np.reciprocal(three, out=three)
+            np.tanh(n, out=n)
+            next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
+            same = last - first == end - begin
+            c = next_c if same else _empty(x, size, end - begin)
+            t = _block(squashed, size, begin, end)
+            np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
+            np.multiply(three[:size], n, out=t)
+            np.add(c, t, out=c)
+            np.tanh(c, out=t)
+            h = next_h if same else _empty(x, hidden.shape[0], end - begin)
+            if w_hr is None:
+                np.multiply(three[2 * size :], t, out=h)
+            else:
+                np.matmul(w_hr, three[2 * size :] * t, out=h)
+            out[begin:end] = h.T
+            if not same:
+                _hand_on(h, next_h, h0[low:high].T, h_n[low:high].T)
+                _hand_on(c, next_c, c0[low:high].T, c_n[low:high].T)
+
+    _side_by_side(run, bounds, steps)
     out = out.reshape(*leading, out.shape[1])
     results = (out, h_n, c_n)
     if dtype != out.dtype:
         results = tuple(each.astype(dtype) for each in results)
-    return (*results, matrix, gates, before, squashed)
+    return (*results, matrix, gates, before, squashed, bounds)
 
 
 def lstm_grad(
     g: Sequence[Array], needs: Sequence[bool], x: Array, w_ih: Array, w_hh: Array, biased: bool, w_hr: Array,
-    widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, before: Array, squashed: Array,
+    widths: Sequence[int], reverse: bool, matrix: Array, gates: Array, before: Array, squashed: Array, bounds: Array,
 ) -> list[Array]:  # fmt: skip
     """Return the gradients of `lstm`'s x, h0, c0, W_ih, W_hh, b_ih, b_hh and W_hr, as far as needed.
 
@@ -217,7 +261,7 @@ def lstm_grad(
         needs: which of the eight are needed.
         x, w_ih, w_hh, w_hr, widths, reverse: as for `lstm`.
         biased: whether there are biases.
-        matrix, gates, before, squashed: what `lstm` returned.
+        matrix, gates, before, squashed, bounds: what `lstm` returned.
     """
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     w_hr = None if w_hr is None else widened(w_hr)
@@ -231,56 +275,82 @@ def lstm_grad(
     )
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
+    by_gate = slopes.reshape(4, size, columns)
     if w_hr is not None:
         unprojected, projected = _empty(matrix, size, columns), _empty(matrix, width, columns)
         w_rh = w_hr.T
-    back = w_hh.T
-    begin, end = steps[0]
-    dh, dc = g_h[:, : end - begin].copy("C"), g_c[:, : end - begin].copy("C")
-    for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-        four = _block(gates, 4 * size, begin, end)
-        three, n = four[: 3 * size], four[3 * size :]
-        i, f, o = three[:size], three[size : 2 * size], three[2 * size :]
-        t = _block(squashed, size, begin, end)
-        if g_out is not None:
-            np.add(dh, g_out[begin:end].T, out=dh)
-        if w_hr is not None:
-            projected[:, begin:end] = dh
-            np.multiply(o, t, out=unprojected[:, begin:end])
-            dh = np.matmul(w_rh, dh)
-        bend = t * t  # the slope of tanh is 1 - tanh²
-        np.subtract(1, bend, out=bend)
-        np.multiply(bend, o, out=bend)
-        np.multiply(bend, dh, out=bend)
-        np.add(dc, bend, out=dc)
-        into = slopes[:, begin:end]
-        work = 1 - three
-        np.multiply(work, three, out=work)  # the slopes of the sigmoids
-        np.multiply(work[:size], n, out=work[:size])
-        np.multiply(work[:size], dc, out=into[:size])
-        bend = _times(work[size : 2 * size], _block(before, size, begin, end))
-        np.multiply(bend, dc, out=into[size : 2 * size])
-        bend = _times(work[2 * size :], t)
-        np.multiply(bend, dh, out=into[3 * size :])
-        np.multiply(n, n, out=bend)
-        np.subtract(1, bend, out=bend)
-        np.multiply(bend, i, out=bend)
-        np.multiply(bend, dc, out=into[2 * size : 3 * size])
-        np.multiply(dc, f, out=dc)
-        dh = np.matmul(back, into)
-        if last - first != end - begin:
-            h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
-            _hand_on(dh, h, g_h, grad_h0.T)
-            _hand_on(dc, c, g_c, grad_c0.T)
-            dh, dc = h, c
+    back, even = w_hh.T, min(widths) == batch
+
+    def factors(begin: int, end: int, count: int) -> tuple[Array, Array]:
+        """Return `_lstm_factors` of a step's columns; or of those of the first of `count` steps, and of all others."""
+
+        def block(flat: Array, parts: int) -> Array:
+            rows = parts * size
+            whole = flat.reshape(count, flat.size // count)[:, rows * begin : rows * end]
+            return whole.reshape(count, parts, size, end - begin)
+
+        return _lstm_factors(block(gates, 4), block(before, 1)[:, 0], block(squashed, 1)[:, 0])
+
+    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
+        begin, end = steps[0]
+        dh, dc = (each[:, low : low + end - begin].copy("C") for each in (g_h, g_c))
+        if even:
+            of_gates, of_c = factors(low, high, len(steps))
+        for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
+            four = _block(gates, 4 * size, begin, end)
+            if g_out is not None:
+                np.add(dh, g_out[begin:end].T, out=dh)
+            if w_hr is not None:
+                projected[:, begin:end] = dh
+                t = _block(squashed, size, begin, end)
+                np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
+                dh = np.matmul(w_rh, dh)
+            step = begin // batch if even and batch else 0
+            if not even:
+                of_gates, of_c = factors(begin, end, 1)
+            np.add(dc, of_c[step] * dh, out=dc)
+            into = by_gate[:, :, begin:end]
+            np.multiply(of_gates[step, :3], dc, out=into[:3])
+            np.multiply(of_gates[step, 3], dh, out=into[3])
+            np.multiply(dc, four[size : 2 * size], out=dc)
+            dh = np.matmul(back, slopes[:, begin:end])
+            if last - first != end - begin:
+                h, c = _empty(matrix, width, last - first), _empty(matrix, size, last - first)
+                _hand_on(dh, h, g_h[:, low:high], grad_h0[low:high].T)
+                _hand_on(dc, c, g_c[:, low:high], grad_c0[low:high].T)
+                dh, dc = h, c
+
+    _side_by_side(run, bounds, steps)
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[3:7]))
     grad_w_hr = np.matmul(projected, unprojected.T) if needs[7] and w_hr is not None else None
     return [grads[0], grad_h0, grad_c0, *grads[1:], grad_w_hr]
 
 
-def _times(x: Array, y: Array) -> Array:
-    """Return `x * y`, written over `x`."""
-    return np.multiply(x, y, out=x)
+def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
+    """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
+
+    Args:
+        gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
+        before: the states c before them, (steps, size, width).
+        squashed: tanh of those after them.
+
+    Returns:
+        The factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And the
+        factor that takes the gradient of h to that of c.
+    """
+    one = number(1, gates.dtype)
+    three, n = gates[:, :3], gates[:, 3]
+    work = one - three
+    np.multiply(work, three, out=work)  # the slopes of the sigmoids
+    out = _empty(gates, *gates.shape)
+    for to, gate, other in ((0, 0, n), (1, 1, before), (3, 2, squashed)):
+        np.multiply(work[:, gate], other, out=out[:, to])
+    of_n, of_c = out[:, 2], squashed * squashed  # the slope of tanh is 1 - tanh²
+    np.multiply(n, n, out=of_n)
+    for slope, gate in ((of_n, 0), (of_c, 2)):
+        np.subtract(one, slope, out=slope)
+        np.multiply(slope, three[:, gate], out=slope)
+    return out, of_c
 
 
 # GRU ----------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
 
 def _lstm_rule(
     g: Any, needs: Any, x: Tensor, h0: Tensor, c0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any,
-    w_hr: Any, widths: Any, reverse: bool, matrix: Any, gates: Any, before: Any, squashed: Any,
+    w_hr: Any, widths: Any, reverse: bool, matrix: Any, gates: Any, before: Any, squashed: Any, bounds: Any,
 ) -> list[Any]:  # fmt: skip
     if matrix is None:
         return _gradients_of_composition(
@@ -145,7 +145,7 @@ def _lstm_rule(
         )
     arrays = kernels.lstm_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, _array(w_hr),
-        widths, reverse, matrix._array, gates._array, before._array, squashed._array,
+        widths, reverse, matrix._array, gates._array, before._array, squashed._array, bounds._array,
     )  # fmt: skip
     return _wrapped(arrays, needs)
 
@@ -155,7 +155,7 @@ def _lstm_rule(
     joint=_lstm_rule,
     inputs=("x", "h0", "c0", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
     outputs=3,
-    residuals=("matrix", "gates", "before", "squashed"),
+    residuals=("matrix", "gates", "before", "squashed", "bounds"),
 )
 def _lstm_layer(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, widths: Any, reverse: bool
