@@ -37,7 +37,7 @@ def forward(
     kept = x.shape[: x.ndim - count] + (1,) * count
     mean = _means(rows)
     out = np.subtract(rows, mean)
-    scale = np.einsum("ij,ij->i", out, out).reshape(-1, 1)
+    scale = np.vecdot(out, out).reshape(-1, 1)
     scale /= rows.shape[1]
     scale += eps
     np.sqrt(scale, out=scale)
@@ -68,18 +68,19 @@ def backward(
     if needs[2]:
         of_bias = vector.dot(slope).reshape(normalised).astype(dtype, copy=False)
     if needs[0] or needs[1]:
-        normal = np.subtract(rows, mean.reshape(-1, 1))
-        normal *= scale.reshape(-1, 1)
+        # What is normalised is `distance * scale`; the gradient takes the scale instead, which both need once.
+        column = scale.reshape(-1, 1)
+        distance = np.subtract(rows, mean.reshape(-1, 1))
+        slope = np.multiply(slope, column)
     if needs[1]:
-        part = np.multiply(slope, normal)
-        of_weight = vector.dot(part).reshape(normalised).astype(dtype, copy=False)
+        of_weight = vector.dot(slope * distance).reshape(normalised).astype(dtype, copy=False)
     if needs[0]:
-        slope = slope * widened(weight).reshape(-1) if weight is not None else slope.copy()
-        along = np.einsum("ij,ij->i", slope, normal).reshape(-1, 1)
-        along /= rows.shape[1]
+        if weight is not None:
+            slope *= widened(weight).reshape(-1)
+        along = np.vecdot(slope, distance).reshape(-1, 1)
+        along *= column * column / rows.shape[1]
         slope -= _means(slope)
-        normal *= along
-        slope -= normal
-        slope *= scale.reshape(-1, 1)
+        distance *= along
+        slope -= distance
         grad = slope.reshape(shape).astype(dtype, copy=False)
     return grad, of_weight, of_bias

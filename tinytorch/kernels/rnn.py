@@ -71,7 +71,7 @@ def _side_by_side(
     """Call `work(low, high, steps)` for the sequences between two bounds, with their columns of each step."""
     cuts = bounds.tolist()
     if len(cuts) == 2:
-        work(*cuts, steps)
+        work(cuts[0], cuts[1], steps)
         return
 
     def some(begin: int, end: int) -> None:
