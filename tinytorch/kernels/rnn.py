@@ -294,18 +294,21 @@ def lstm_grad(
     def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
         begin, end = steps[0]
         dh, dc = (each[:, low : low + end - begin].copy("C") for each in (g_h, g_c))
+        upstream = None
         if even:
             of_gates, of_c = factors(low, high, len(steps))
+            if g_out is not None:
+                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
+            step = begin // batch if even and batch else 0
             if g_out is not None:
-                np.add(dh, g_out[begin:end].T, out=dh)
+                np.add(dh, g_out[begin:end].T if upstream is None else upstream[step], out=dh)
             if w_hr is not None:
                 projected[:, begin:end] = dh
                 t = _block(squashed, size, begin, end)
                 np.multiply(four[2 * size : 3 * size], t, out=unprojected[:, begin:end])
                 dh = np.matmul(w_rh, dh)
-            step = begin // batch if even and batch else 0
             if not even:
                 of_gates, of_c = factors(begin, end, 1)
             np.add(dc, of_c[step] * dh, out=dc)
