@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.dtypes import number
 from tinytorch.kernels import special
-from tinytorch.kernels.parallel import LARGE, each, get_threads, rows, share, writes
+from tinytorch.kernels.parallel import BLOCK, LARGE, each, get_threads, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 __all__ = [
@@ -216,9 +216,7 @@ _NUMERATOR, _DENOMINATOR = (
         (24793.4021871115, 1944.4573121671042, 146.36137277330076),
     )
 )
-# Elements worked on at a time. Several arrays of 2**16 stay in the processor's cache; but threads that share the work
-# wait for the interpreter's lock between two calls, so that few long calls take less time than many short ones.
-_PIECE, _LONG_PIECE = 1 << 16, 1 << 18
+_PIECE = 1 << 16  # elements worked on at a time by one thread
 _HIGHEST = np.full(1 << 12, 6.5**2, np.float32)
 
 
@@ -271,7 +269,7 @@ def _by_pieces(work: Callable[..., None], *arrays: Array) -> None:
         return
     flat = [x.reshape(-1) for x in arrays]
     shared = first.size >= LARGE // 4 and get_threads() > 1
-    step = _LONG_PIECE if shared else _PIECE
+    step = BLOCK if shared else _PIECE
 
     def some(begin: int, end: int) -> None:
         for start in range(begin, end, step):

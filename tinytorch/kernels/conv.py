@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.dtypes import FLOATS
-from tinytorch.kernels.parallel import get_threads, share
+from tinytorch.kernels.parallel import BLOCK, get_threads, share
 
 __all__ = ["conv", "conv_input", "conv_size", "conv_weight", "fold", "transposed_size", "unfold"]
 
@@ -36,7 +36,6 @@ Sizes = tuple[int, ...]
 
 _COLUMNS = 1 << 20  # elements of columns at a time
 _SHARED = 1 << 17  # elements from which on copies are shared among threads
-_BLOCK = 1 << 16  # elements that a depthwise convolution works on at a time
 
 
 def conv_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -503,7 +502,7 @@ def conv_weight(
 
 def _blocks(begin: int, end: int, per_channel: int) -> Iterator[slice]:
     """Yield pieces of a range of channels that stay in the cache."""
-    step = max(_BLOCK // max(per_channel, 1), 1)
+    step = max(BLOCK // max(per_channel, 1), 1)
     for start in range(begin, end, step):
         yield slice(start, min(start + step, end))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.parallel import BLOCK, LARGE, share
 
 __all__ = [
     "batch_gradients", "batch_statistics", "combined", "group_gradients", "group_statistics", "places", "products",
@@ -24,7 +24,6 @@ __all__ = [
 
 Array = Any
 
-_BLOCK = 1 << 16  # elements that are worked on at a time
 _NARROW = 32  # channels of fewer places are joined to rows of a sample
 
 
@@ -54,7 +53,7 @@ def _blocks(work: Callable[[int, int, Array], None], like: Array) -> None:
     `space` is memory for one block, used again for the next: it stays in the cache.
     """
     rows, columns = like.shape
-    step = max(_BLOCK // max(columns, 1), 1)
+    step = max(BLOCK // max(columns, 1), 1)
 
     def several(begin: int, end: int) -> None:
         space = np.empty_like(like, shape=(min(step, end - begin), columns))
@@ -120,7 +119,7 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
     mean = of_channels(ones.dot(flat))
     spread, _ = _spread(mean, x.shape)
     total = np.zeros_like(flat, shape=channels * count)
-    step = max(_BLOCK // max(channels * count, 1), 1)
+    step = max(BLOCK // max(channels * count, 1), 1)
     for begin in range(0, samples, step):
         difference = flat[begin : begin + step] - spread
         difference *= difference

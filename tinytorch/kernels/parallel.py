@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE", "each", "get_threads", "rows", "set_threads", "share", "writes"]
+__all__ = ["BLOCK", "LARGE", "each", "get_threads", "rows", "set_threads", "share", "writes"]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -23,7 +23,9 @@ Piece = Callable[[int, int], None]
 LARGE = (
     1 << 18
 )  # elements from which on it pays to share a function like exp; sums and products take twice as many
-_BLOCK = 1 << 17  # elements that a function which is no ufunc is called for at a time
+# Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
+# smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
+BLOCK = 1 << 18
 
 
 def _available() -> int:
@@ -84,7 +86,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)
-    return _in_pieces(function, flat, size, 0 if into else _BLOCK, result).reshape(shape)
+    return _in_pieces(function, flat, size, 0 if into else BLOCK, result).reshape(shape)
 
 
 _CHEAP = frozenset(
@@ -106,7 +108,7 @@ def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
     if x.size < LARGE or x.ndim < 2 or not x.shape[0] or not _alike(arrays):
         return function(*arrays)
     per_row = x.size // x.shape[0]
-    return _in_pieces(function, arrays, x.shape[0], max(_BLOCK // per_row, 1), None)
+    return _in_pieces(function, arrays, x.shape[0], max(BLOCK // per_row, 1), None)
 
 
 def _alike(arrays: Sequence[Array]) -> bool:

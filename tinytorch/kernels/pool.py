@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.dtypes import FLOATS
 from tinytorch.kernels.activation import choose, widened
-from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.parallel import BLOCK, LARGE, share
 
 __all__ = [
     "Windows", "adaptive", "average", "box_sums", "corner_grad", "corner_pick", "fractional", "max_corners", "maxima",
@@ -23,9 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 Array = Any
-_BLOCK = (
-    1 << 17
-)  # elements of the input worked on at a time: what is computed on the way stays in the cache
 
 
 class Windows(NamedTuple):
@@ -120,7 +117,7 @@ def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
 
 def _blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
     """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
-    step = max(_BLOCK // max(size, 1), 1)
+    step = max(BLOCK // max(size, 1), 1)
 
     def pieces(begin: int, end: int) -> None:
         for at in range(begin, end, step):

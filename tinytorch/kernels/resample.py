@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.parallel import LARGE, share
+from tinytorch.kernels.parallel import BLOCK, LARGE, share
 
 __all__ = [
     "Map",
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 Array = Any
-_BLOCK = 1 << 17  # elements that are worked on at a time
 _DENSE = 128  # how long an axis may be for a product with the whole matrix
 
 
@@ -407,7 +406,7 @@ def _repeat(x: Array, out: Array, factors: list[int]) -> None:
 
 def _by_blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
     """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
-    step = max(_BLOCK // max(size, 1), 1)
+    step = max(BLOCK // max(size, 1), 1)
 
     def pieces(begin: int, end: int) -> None:
         for at in range(begin, end, step):

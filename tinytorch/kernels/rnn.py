@@ -298,7 +298,9 @@ def lstm_grad(
         if even:
             of_gates, of_c = factors(low, high, len(steps))
             if g_out is not None:
-                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
+                upstream = (
+                    g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
+                )
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
             step = begin // batch if even and batch else 0
