@@ -185,5 +185,5 @@ __all__ = sorted(
     name
     for name in (*globals(), *_LATER)
     if not name.startswith("_")
-    and name not in ("foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
+    and name not in ("blas", "foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
 )

@@ -180,7 +180,7 @@ class Wishart(ExponentialFamily):
     def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Tensor:
         """Return samples with gradients; singular ones, which rounding makes, are drawn again some times.
 
-        PyTorch draws anew what is *not* singular and warns of it. So is done here, for the same numbers; then what is singular.
+        PyTorch draws anew what is *not* singular and warns of it. So is done here, for the same numbers; then what is.
 
         Args:
             sample_shape: how many.

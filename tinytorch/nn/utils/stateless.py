@@ -41,7 +41,7 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> AbstractContextManager[None]:
-    """Return a context manager in which a module has other tensors in place of its own; see `torch.func.functional_call`.
+    """Return a context manager in which a module has other tensors in place of its own; see `func.functional_call`.
 
     Private in PyTorch too, but packages for Bayesian layers use it.
 
