@@ -68,8 +68,8 @@ NAMES = """
     utils._pytree: tree_map tree_flatten tree_unflatten tree_leaves tree_map_only register_pytree_node TreeSpec
     utils.benchmark: Timer Measurement
     utils.data: DistributedSampler
-    utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn
-    default_convert np_str_obj_array_pattern
+    utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn default_convert
+    utils.data._utils.collate: np_str_obj_array_pattern
     utils.data._utils.worker: get_worker_info WorkerInfo
     utils.data.dataloader: DataLoader default_collate
     utils.data.dataset: Dataset random_split

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import pickle
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
-from tinytorch import blas
+from tinytorch import _version, blas
 
 
 @contextlib.contextmanager
@@ -506,6 +507,38 @@ def test_config_names_what_the_library_runs_on() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tinytorch.version.__version__ == tinytorch.__version__
+
+
+def test_programs_see_the_version_of_pytorch() -> None:
+    release, _, own = tinytorch.__version__.partition("+")
+    assert release == "2.13.0"
+    assert own == f"tinytorch{_version.__version__}"
+    assert tinytorch.__version__ >= (2, 13)
+
+
+@needs_oracle
+def test_versions_compare_as_pytorchs() -> None:
+    others = """
+        2.13.0 2.13 2.13.1 1.9 2.13.0+cpu 2.13.0a0 2.13.0.dev20260101 2.13.0rc1 2.13.post1 10.0 2.13.0+cu118 xyz 2.12.9
+    """.split()
+    for version in ("2.13.0+cpu", "2.13.0a0+git1", "2.13.0"):
+        mine, its = (each.torch_version.TorchVersion(version) for each in (tinytorch, torch))
+        for other in (*others, (2, 13), [2, 14], (2,), ("2", "13"), 3, None):
+            for compare in (
+                operator.gt,
+                operator.ge,
+                operator.lt,
+                operator.le,
+                operator.eq,
+                operator.ne,
+            ):
+                outcomes = []
+                for each in (mine, its):
+                    try:
+                        outcomes.append(compare(each, other))
+                    except TypeError:
+                        outcomes.append(TypeError)
+                assert outcomes[0] == outcomes[1], (version, compare, other)
 
 
 @needs_oracle

@@ -18,7 +18,7 @@ _blas.let_idle_threads_sleep()
 # isort: off
 from tinytorch import autograd  # first: _tensor is part of it
 
-from tinytorch._version import __version__
+from tinytorch.version import __version__
 from tinytorch._tensor import Size, Tensor, is_inference, is_tensor
 from tinytorch.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tinytorch.autograd.mode import *
@@ -185,5 +185,6 @@ __all__ = sorted(
     name
     for name in (*globals(), *_LATER)
     if not name.startswith("_")
-    and name not in ("blas", "foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
+    and name
+    not in ("blas", "foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
 )

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import engine
 from tinytorch.autograd.inplace import check_overlap, in_place
-from tinytorch.autograd.op import refuse_booleans
+from tinytorch.autograd.op import operator_of, refuse_booleans
 from tinytorch.layout import strided
 from tinytorch.ops import (
     copies,
@@ -156,14 +156,23 @@ def _backward(
 
 def _divided_by(self: Tensor, other: Any) -> Any:
     """Return `other / self`, rounded as PyTorch does: its operator multiplies by the reciprocal."""
-    return pointwise.mul(pointwise.reciprocal(self), other)
+    return pointwise.reciprocal(self) * other
+
+
+def _operator(op: Any) -> Any:
+    """Return a function as an operator: NotImplemented for its TypeError, so that Python asks the other operand."""
+
+    def call(self: Any, other: Any) -> Any:
+        try:
+            return op(self, other)
+        except TypeError:
+            return NotImplemented
+
+    return call
 
 
 def _reflected(op: Any) -> Any:
-    def reflected(self: Any, other: Any) -> Any:
-        return op(other, self)
-
-    return reflected
+    return _operator(lambda self, other: op(other, self))
 
 
 def _comparison(op: Any) -> Any:
@@ -171,7 +180,10 @@ def _comparison(op: Any) -> Any:
 
     def compare(self: Any, other: Any) -> Any:
         if isinstance(other, (Tensor, int, float)) or hasattr(other, "dtype"):
-            return op(self, other)
+            try:
+                return op(self, other)
+            except TypeError:
+                return NotImplemented
         return NotImplemented
 
     return compare
@@ -317,46 +329,56 @@ def invert(self: Tensor) -> Tensor:
     return pointwise.bitwise_not(self)
 
 
+_plus, _minus, _times, _over = (
+    operator_of(each)
+    for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+)
+_over_in_place, _from_the_right = _operator(_div), _operator(_divided_by)
+
 OPERATORS: dict[str, Any] = {
-    "__add__": pointwise.plus,
-    "__radd__": pointwise.plus,
-    "__iadd__": _add,
-    "__sub__": pointwise.minus,
-    "__rsub__": pointwise.rsub,
-    "__isub__": _sub,
-    "__mul__": pointwise.mul,
-    "__rmul__": pointwise.mul,
-    "__imul__": _mul,
-    "__truediv__": pointwise.true_divide,
-    "__rtruediv__": _divided_by,
-    "__rdiv__": _divided_by,
-    "__itruediv__": _div,
-    "__floordiv__": pointwise.floor_divide,
+    "__add__": _plus,
+    "__radd__": _plus,
+    "__iadd__": _operator(_add),
+    "__sub__": _minus,
+    "__rsub__": _operator(pointwise.rsub),
+    "__isub__": _operator(_sub),
+    "__mul__": _times,
+    "__rmul__": _times,
+    "__imul__": _operator(_mul),
+    "__truediv__": _over,
+    "__rtruediv__": _from_the_right,
+    "__itruediv__": _over_in_place,
+    "__div__": _over,
+    "__rdiv__": _from_the_right,
+    "__idiv__": _over_in_place,
+    "__floordiv__": _operator(pointwise.floor_divide),
     "__rfloordiv__": _reflected(pointwise.floor_divide),
-    "__ifloordiv__": in_place(pointwise.floor_divide),
-    "__mod__": pointwise.remainder,
+    "__ifloordiv__": _operator(in_place(pointwise.floor_divide)),
+    "__mod__": _operator(pointwise.remainder),
     "__rmod__": _reflected(pointwise.remainder),
-    "__imod__": in_place(pointwise.remainder),
-    "__pow__": pointwise.pow,
+    "__imod__": _operator(in_place(pointwise.remainder)),
+    "__pow__": _operator(pointwise.pow),
     "__rpow__": _reflected(pointwise.pow),
-    "__ipow__": pow_,
+    "__ipow__": _operator(pow_),
     "__neg__": pointwise.neg,
     "__pos__": pointwise.positive,
     "__abs__": pointwise.abs,
     "__invert__": invert,
-    "__and__": pointwise.bitwise_and,
-    "__rand__": pointwise.bitwise_and,
-    "__iand__": in_place(pointwise.bitwise_and),
-    "__or__": pointwise.bitwise_or,
-    "__ror__": pointwise.bitwise_or,
-    "__ior__": in_place(pointwise.bitwise_or),
-    "__xor__": pointwise.bitwise_xor,
-    "__rxor__": pointwise.bitwise_xor,
-    "__ixor__": in_place(pointwise.bitwise_xor),
-    "__lshift__": pointwise.bitwise_left_shift,
-    "__rshift__": pointwise.bitwise_right_shift,
+    "__and__": _operator(pointwise.bitwise_and),
+    "__rand__": _operator(pointwise.bitwise_and),
+    "__iand__": _operator(in_place(pointwise.bitwise_and)),
+    "__or__": _operator(pointwise.bitwise_or),
+    "__ror__": _operator(pointwise.bitwise_or),
+    "__ior__": _operator(in_place(pointwise.bitwise_or)),
+    "__xor__": _operator(pointwise.bitwise_xor),
+    "__rxor__": _operator(pointwise.bitwise_xor),
+    "__ixor__": _operator(in_place(pointwise.bitwise_xor)),
+    "__lshift__": _operator(pointwise.bitwise_left_shift),
+    "__rshift__": _operator(pointwise.bitwise_right_shift),
     "__rlshift__": _reflected(pointwise.bitwise_left_shift),
     "__rrshift__": _reflected(pointwise.bitwise_right_shift),
+    "__ilshift__": _operator(in_place(pointwise.bitwise_left_shift)),
+    "__irshift__": _operator(in_place(pointwise.bitwise_right_shift)),
     "__matmul__": linalg.operator_matmul,
     "__rmatmul__": linalg.operator_rmatmul,
     "__eq__": _comparison(pointwise.eq),

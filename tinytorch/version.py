@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tinytorch._version import __version__
+from tinytorch import _version
+from tinytorch.torch_version import TorchVersion
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 
+#: PyTorch's version, which programs ask for; ours follows it.
+__version__ = TorchVersion(f"{_version.PYTORCH}+tinytorch{_version.__version__}")
 debug = False
 cuda: str | None = None
 git_version: str | None = None

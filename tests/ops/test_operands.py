@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -250,3 +251,51 @@ def test_moments_with_the_mean_are_one_node(name: str) -> None:
         return made[0].grad_fn.name(), made[0].grad_fn is made[1].grad_fn, only_mean, both
 
     same_as_pytorch(program)
+
+
+class Quantity:
+    """What is no tensor and no number, and knows what to do with tensors."""
+
+    __array_ufunc__ = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+for _name in "radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor rlshift rrshift lt gt".split():
+    setattr(Quantity, f"__{_name}__", lambda self, other, _name=_name: (_name, list(other.shape)))
+
+OPERATORS = """
+    add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift eq ne lt gt iadd isub imul itruediv
+    ifloordiv imod ipow iand ior ixor ilshift irshift
+""".split()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_operators_leave_it_to_the_other_operand(name: str, dtype: str) -> None:
+    apply = getattr(operator, name)
+    x = tinytorch.ones(2, dtype=getattr(tinytorch, dtype))
+    y = oracle.ones(2, dtype=getattr(oracle, dtype))
+
+    def outcome(*operands: Any) -> Any:
+        try:
+            result = apply(*operands)
+        except TypeError as error:
+            return str(error).replace("tinytorch.", "")
+        return result if isinstance(result, (bool, str, tuple)) else result.tolist()
+
+    for other in (None, "a", [1, 2], object()):
+        assert outcome(x.clone(), other) == outcome(y.clone(), other)
+        if not name.startswith("i"):  # (a list takes what it can iterate over)
+            assert outcome(other, x) == outcome(other, y)
+    if name not in ("eq", "ne"):
+        assert outcome(x.clone(), Quantity()) == outcome(y.clone(), Quantity())
+
+
+def test_other_quantities_divided_by_tensors_are_multiplied() -> None:
+    class Length(Quantity):
+        def __rmul__(self, other: Any) -> Any:
+            return other.tolist()
+
+    assert (Length() / tinytorch.tensor([2.0])) == (Length() / oracle.tensor([2.0])) == [0.5]

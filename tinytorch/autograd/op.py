@@ -1049,6 +1049,15 @@ def pointwise(
     return caller
 
 
+def operator_of(function: Any) -> Any:
+    """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
+    caller = _binary(function.op, operator=True)
+    caller.op = function.op  # type: ignore[attr-defined]
+    caller.__name__ = caller.__qualname__ = function.__name__
+    caller.__doc__ = function.__doc__
+    return caller
+
+
 def _public(made: Op, caller: Any) -> Any:
     caller.op = made
     made.caller = caller
@@ -1353,7 +1362,7 @@ def _unary(made: Op) -> Callable[[Any], Any]:
     return call
 
 
-def _binary(made: Op) -> Callable[..., Any]:
+def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     differentiable, elementwise = bool(made.wants), made.elementwise
     quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
@@ -1366,23 +1375,28 @@ def _binary(made: Op) -> Callable[..., Any]:
 
     def call(input: Any, other: Any) -> Any:
         x, y, state = input, other, local.state
-        if state.modes is not None:
-            return dispatch(made, call, (x, y), {})
-        x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
-        y_is_tensor = type(y) is Tensor or isinstance(y, Tensor)
-        if x_is_tensor:
-            a = x._array
-            kind = a.dtype
-            if y_is_tensor:
-                b = y._array
-                if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
+        try:
+            if state.modes is not None:
+                return dispatch(made, made.caller if operator else call, (x, y), {})
+            x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
+            y_is_tensor = type(y) is Tensor or isinstance(y, Tensor)
+            if x_is_tensor:
+                a = x._array
+                kind = a.dtype
+                if y_is_tensor:
+                    b = y._array
+                    if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
+                        a, b = promoted(made, x, y)
+                elif (kind is _F32 or kind is _F64) and (type(y) is float or type(y) is int):
+                    b = number(y, kind) if y and quick else y
+                else:
                     a, b = promoted(made, x, y)
-            elif (kind is _F32 or kind is _F64) and (type(y) is float or type(y) is int):
-                b = number(y, kind) if y and quick else y
             else:
                 a, b = promoted(made, x, y)
-        else:
-            a, b = promoted(made, x, y)
+        except TypeError:
+            if operator:  # Python asks the other operand
+                return NotImplemented
+            raise
         try:
             if elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
                 array = parallel.each(kernel, a, b)
