@@ -88,8 +88,10 @@ def let_idle_threads_sleep() -> None:
     if variable in os.environ:
         return
     os.environ[variable] = "16"  # the logarithm of processor cycles: about 25 us
-    if "numpy" not in sys.modules:
-        return  # OpenBLAS will read the variable when it is loaded
+    # OpenBLAS reads the variable when it is loaded. Where it is already, it is told to read again and to start its
+    # threads anew; not while another thread may be in the middle of a product.
+    if "numpy" not in sys.modules or threading.active_count() > 1:
+        return
     for library in _libraries():
         read = getattr(library, "openblas_read_env", None)
         stop = getattr(library, "blas_thread_shutdown_", None)
