@@ -1,9 +1,13 @@
 """Settings of all tests."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import seed, settings
+
+from tinytorch import _overrides
 
 # The same examples in every run, so that a change is judged by what it changes. Run with
 # HYPOTHESIS_PROFILE=explore to look for new ones, with =long for very many, the same ones for the same TINYTORCH_SEED.
@@ -23,6 +27,14 @@ collect_ignore = ["opinfo.py"]
 def seeded(test: Any) -> Any:
     """Let a long run of a test start from the seed."""
     return seed(SEED)(test) if PROFILE == "long" else test
+
+
+@pytest.fixture(autouse=True)
+def functions_as_they_begin() -> Iterator[None]:
+    """Let each test begin with functions that ask no class; one derived from Tensor changes them for the process."""
+    yield
+    if _overrides._active:
+        _overrides.deactivate()
 
 
 def pytest_report_header() -> str | None:

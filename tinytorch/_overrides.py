@@ -40,6 +40,7 @@ class _State(threading.local):
 
 _state = _State()
 _active = False
+_before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, and what was there
 
 
 # Which types have a say ---------------------------------------------------------------------------
@@ -66,6 +67,10 @@ def _has_say(kind: type) -> bool:
             kind is not Tensor
             and getattr(kind, "__torch_function__", disabled) is not disabled
             and not issubclass(kind, type)
+            # (PyTorch's own tensors are taken for ours: they would ask PyTorch.)
+            and not any(
+                each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__
+            )
         )
     return known
 
@@ -439,27 +444,46 @@ def activate() -> None:
             made = _Overridable(function)
             if path in ("linalg", "special"):
                 made.__name__ = f"{path}_{name}"
-            setattr(module, name, made)
+            _put(module, name, made)
             _names.setdefault(made, ".".join(filter(None, ("torch", path, name))))
     for name in ("backward", "grad"):
         made = _Overridable(_quiet(getattr(autograd, name)))
-        setattr(autograd, name, made)
+        _put(autograd, name, made)
         _names[made] = f"torch.autograd.{name}"
     for name, member in list(vars(Tensor).items()):
         if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
             continue
         if isinstance(member, property):
             made_property = _property(name, member)
-            setattr(Tensor, name, made_property)
+            _put(Tensor, name, made_property)
             _names[made_property.__get__] = f"torch.Tensor.{name}.__get__"
             if member.fset is not None:
                 _names[made_property.__set__] = f"torch.Tensor.{name}.__set__"
         elif callable(member) and not isinstance(member, (type, classmethod, staticmethod)):
             made_method = _method(name, _quiet(member) if name == "backward" else member)
-            setattr(Tensor, name, made_method)
+            _put(Tensor, name, made_method)
             _names[made_method] = f"torch.Tensor.{name}"
-    setattr(Tensor, "__iter__", _iterate)  # noqa: B010
+    _put(Tensor, "__iter__", _iterate)
     _as_they_are.add(vars(Tensor)["grad"].__get__)
+
+
+def _put(owner: Any, name: str, made: Any) -> None:
+    _before.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, made)
+
+
+def deactivate() -> None:
+    """Put the functions back as they were: for tests, of which each is to see the library as it begins."""
+    global _active
+    while _before:
+        owner, name, member = _before.pop()
+        if member is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, member)
+    _names.clear()
+    _as_they_are.clear()
+    _active = False
 
 
 def _derived(cls: Any, /, **kwargs: Any) -> None:

@@ -156,7 +156,7 @@ def _backward(
 
 def _divided_by(self: Tensor, other: Any) -> Any:
     """Return `other / self`, rounded as PyTorch does: its operator multiplies by the reciprocal."""
-    return pointwise.reciprocal(self) * other
+    return self.reciprocal() * other
 
 
 def _operator(op: Any) -> Any:

@@ -257,3 +257,105 @@ def test_a_number_is_not_rounded_to_sixteen_bits_first(compute, number, dtype):
         return compute(x, number).float(), compute(x, torch.tensor(number)).float()
 
     same_as_pytorch(program)
+
+
+# How a tensor may lie in memory that is not in rows, and what ops make of it.
+
+PLACES: dict[str, Program] = {
+    "permuted": lambda torch: numbers(torch, 2, 4, 3, 5).permute(0, 2, 1, 3),
+    "channels last": lambda torch: numbers(torch, 2, 4, 5, 3).permute(0, 3, 1, 2),
+    "reversed": lambda torch: numbers(torch, 5, 4, 3, 2).permute(3, 2, 1, 0),
+    "transposed": lambda torch: numbers(torch, 4, 3).t(),
+    "sliced": lambda torch: numbers(torch, 6, 8)[:, ::2],
+    "sliced and transposed": lambda torch: numbers(torch, 6, 8)[:, ::2].t(),
+    "heads": lambda torch: numbers(torch, 2, 4, 3, 5)[:, 1:].transpose(1, 2),
+    "expanded": lambda torch: numbers(torch, 4).expand(3, 4),
+    "expanded columns": lambda torch: numbers(torch, 4, 1).expand(4, 3),
+    "in rows": lambda torch: numbers(torch, 2, 3, 4, 5),
+}
+
+
+def numbers(torch: Any, *shape: int) -> Any:
+    return (torch.arange(float(torch.Size(shape).numel())) / 7 - 3).reshape(shape)
+
+
+LAID_OUT: dict[str, Callable[[Any, Any], Any]] = {
+    **{
+        f"{name} over {dim}": lambda torch, x, name=name, dim=dim: getattr(torch, name)(x, dim)
+        for name in (
+            "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "sort", "argsort",
+            "argmax", "sum", "mean", "amax", "amin", "prod", "max", "min", "all", "any", "std", "var", "median",
+            "logsumexp", "nansum", "count_nonzero", "mode",
+        )
+        for dim in (-1, 1, 0)
+    },
+    **{
+        f"{name} over {dim}": lambda torch, x, name=name, dim=dim: getattr(torch, name)([x, x], dim)
+        for name in ("cat", "stack")
+        for dim in (-1, 1, 0)
+    },
+    **{
+        name: lambda torch, x, name=name: getattr(torch.nn.functional, name)(x)
+        for name in ("relu", "relu6", "silu", "elu", "leaky_relu", "softplus", "logsigmoid")
+    },
+    **{
+        name: lambda torch, x, name=name: getattr(torch, name)(x)
+        for name in ("exp", "sigmoid", "digamma", "lgamma", "erfinv", "i0", "isnan", "clone")
+    },
+    "cumsum of integers": lambda torch, x: x.long().cumsum(1),
+    "norm": lambda torch, x: torch.norm(x, dim=-1),
+    "norm, infinite": lambda torch, x: torch.linalg.vector_norm(x, torch.inf, -1),
+    "aminmax": lambda torch, x: torch.aminmax(x, dim=0),
+    "std_mean": lambda torch, x: torch.std_mean(x, -1),
+    "x / its sum": lambda torch, x: x / x.sum(-1, keepdim=True),
+    "x less its mean": lambda torch, x: x - x.mean(0, keepdim=True),
+    "normalize": lambda torch, x: torch.nn.functional.normalize(x, dim=-1),
+    "topk": lambda torch, x: x.topk(2),
+    "sort, descending": lambda torch, x: x.sort(0, descending=True),
+    "index_put": lambda torch, x: x.index_put((torch.tensor([0]),), torch.tensor(1.0)),
+    "index_fill": lambda torch, x: x.index_fill(0, torch.tensor([0]), 2.0),
+    "put": lambda torch, x: x.put(torch.tensor([1]), torch.tensor([2.0])),
+    "nothing of it": lambda torch, x: x[0:0],
+    "nothing of its columns": lambda torch, x: x.narrow(1, 1, 0),
+    "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, x.shape[-1:]),
+    "rms_norm and a weight": lambda torch, x: torch.nn.functional.rms_norm(
+        x, x.shape[-1:], torch.ones(x.shape[-1])
+    ),
+    "one_hot": lambda torch, x: torch.nn.functional.one_hot(x.long().abs() % 4, 4),
+    "in place": lambda torch, x: x.clone().relu_().cumsum_(-1).add_(1),
+    "softmax into": lambda torch, x: x.clone().copy_(x.softmax(-1)),
+}  # fmt: skip
+
+
+def laid_out(made: Any) -> Any:
+    """Return results with their strides, but for dimensions of length 1, where strides say nothing."""
+    if isinstance(made, tuple):
+        return [laid_out(each) for each in made]
+    strides = [
+        step if length > 1 or not made.numel() else 0
+        for step, length in zip(made.stride(), made.shape, strict=True)
+    ]
+    return made, strides
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("op", LAID_OUT)
+def test_results_lie_in_memory_as_pytorchs(op: str, place: str) -> None:
+    same_as_pytorch(lambda torch: laid_out(LAID_OUT[op](torch, PLACES[place](torch))), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    "i,j->ji ab,bc->ca ab,bc->ac abc,cd->dab abc,cd->adb bij,jk->bki bij,bjk->bki bij,bjk->kbi bij,bjk->ikb "
+    "ab,cd->cdab ab,cd->acbd ab,cd->dcab abc,dc->bda abc,bcd->da ab,ab->ba ab,bc,cd->da abcd,ad->bca abc,abd->dca "
+    "abc,abd->cda abc,abd->bdc bhid,bhjd->bhij bhij,bjhd->bihd bihd,bjhd->bhij bhij,bhjd->bihd abc,c->ba a,bca->cb "
+    "ab,a->b abc,bd->cda nchw,oc->nohw bnd,bmd->bmn".split(),
+)
+def test_einsum_lies_in_memory_as_pytorchs(equation: str) -> None:
+    def program(torch: Any) -> Any:
+        terms = equation.partition("->")[0].split(",")
+        letters = sorted(set("".join(terms)))
+        operands = [numbers(torch, *[letters.index(each) + 2 for each in term]) for term in terms]
+        return laid_out(torch.einsum(equation, *operands))
+
+    same_as_pytorch(program, 1e-4, 1e-4)

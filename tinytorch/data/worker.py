@@ -10,6 +10,8 @@ wait for the main process to read, and nothing is left over when either of them 
 from __future__ import annotations
 
 import contextlib
+import copyreg
+import io
 import itertools
 import os
 import pickle
@@ -19,13 +21,14 @@ import sys
 import time
 import traceback
 import weakref
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tinytorch._tensor import Tensor
 from tinytorch.data.collate import is_default
 from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.ops.random import manual_seed
@@ -293,14 +296,30 @@ class _End:
 _END = _End()
 
 
+def _reduced(x: Tensor) -> Any:
+    if x.requires_grad and not x.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    return x.__reduce_ex__(5)
+
+
+_REDUCED: Any = ChainMap({Tensor: _reduced}, copyreg.dispatch_table)
+
+
 def _send(channel: Any, value: Any) -> None:
     """Send a value, with its arrays beside the pickle.
 
     The message is the number of parts (negative: they are in a file, which follows), their sizes, and the parts.
     """
     buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(value, 5, buffer_callback=buffers.append)
-    parts = [memoryview(pickled), *(buffer.raw() for buffer in buffers)]
+    pickled = io.BytesIO()
+    pickler = pickle.Pickler(pickled, 5, buffer_callback=buffers.append)
+    pickler.dispatch_table = _REDUCED
+    pickler.dump(value)
+    parts = [pickled.getbuffer(), *(buffer.raw() for buffer in buffers)]
     sizes = [part.nbytes for part in parts]
     if sum(sizes) >= _LARGE:
         file = _in_memory(parts)

@@ -75,10 +75,10 @@ def fill(x: Array, mask: Array, value: Any) -> None:
     """Write a number (which fits) into `x` where `mask`, which broadcasts with it, holds."""
     many, kind = x.size >= _MANY, x.dtype.kind
     if type(x) is np.ndarray and x.flags.c_contiguous and (many or mask.shape == x.shape):
-        if not many:
+        if not many and type(value) is not np.ndarray:
             np.putmask(x, mask, value)
             return
-        if kind in "fi":
+        if many and kind in "fi":
             _fill_bits(x, np.ascontiguousarray(np.broadcast_to(mask, x.shape)), value)
             return
     np.copyto(x, value, where=mask, casting="unsafe")
@@ -100,7 +100,7 @@ _MANY = 1 << 12  # below it the passes of `choose` take longer than the jumps
 # Rectifiers ---------------------------------------------------------------------------------------
 
 
-_ZEROS = np.zeros(1 << 12, np.float32)
+_ZERO, _ZEROS = np.zeros((), np.float32), np.zeros(1 << 12, np.float32)
 _largest: Any = np.maximum.reduce  # (NumPy's stubs know `keepdims` only as a constant)
 
 
@@ -119,7 +119,11 @@ def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Ar
 @writes
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
-    if x.size < LARGE or x.dtype is not _F32 or not x.flags.c_contiguous:
+    if x.size <= _SMALL and x.dtype is _F32 and type(x) is np.ndarray:
+        return np.maximum(x, _ZERO, out=out)
+    if not x.flags.c_contiguous:  # a row of zeros leaves the order of the dimensions to `x`
+        return np.maximum(x, np.zeros(x.shape[-1:], x.dtype, like=x), out=out)
+    if x.size < LARGE or x.dtype is not _F32:
         return np.maximum(x, np.zeros(x.shape, x.dtype, like=x), out=out)
     return _bounded(np.maximum, x, _ZEROS, np.empty_like(x) if out is None else out)
 
@@ -340,7 +344,8 @@ def softmax(x: Array, axis: int) -> Array:
             out = np.exp(x)  # nothing overflows or loses digits as it is
         else:
             out = np.exp(x - _largest(x, axis, None, None, True))
-        return np.divide(out, _sums(out), out)
+        sums = _sums(out)  # in rows, as PyTorch's result, whatever the layout of `x`
+        return np.divide(out, sums, sums)
     if size == 0 or ndim == 0:
         return x - x + 1
     if size >= LARGE and axis == ndim - 1 > 0:
@@ -371,7 +376,7 @@ def _sums(x: Array) -> Array:
 
 def _softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
-    out = np.subtract(wide, _largest(wide, axis, None, None, True))
+    out = np.subtract(wide, _largest(wide, axis, None, None, True), order="C")
     np.exp(out, out=out)
     out /= total(out, (axis,), keepdims=True)
     return out.astype(x.dtype, copy=False)
@@ -383,7 +388,7 @@ def log_softmax(x: Array, axis: int) -> Array:
     if 0 < size <= _SMALL and _has_short_rows(x, axis):
         out = x - _largest(x, axis, None, None, True)
         sums = _sums(np.exp(out))
-        return np.subtract(out, np.log(sums, sums), out)
+        return np.subtract(out, np.log(sums, sums), sums)
     if size == 0 or ndim == 0:
         return x - x
     if size >= LARGE and axis == ndim - 1 > 0:
@@ -394,7 +399,7 @@ def log_softmax(x: Array, axis: int) -> Array:
 
 def _log_softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
-    out = np.subtract(wide, _largest(wide, axis, None, None, True))
+    out = np.subtract(wide, _largest(wide, axis, None, None, True), order="C")
     out -= np.log(total(np.exp(out), (axis,), keepdims=True))
     return out.astype(x.dtype, copy=False)
 

@@ -490,6 +490,8 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     """Return the indices that sort along `axis`; ties keep their order, NaN counts as the largest."""
     if x.dtype.kind == "V":
         x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
+    if not x.flags.c_contiguous:
+        return _in_order_of(x, order(x.copy("C"), axis, descending))
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
@@ -505,7 +507,17 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if not x.ndim:
         return x.copy(), np.zeros((), _INT64, like=x)
     indices = order(x, axis, descending)
-    return np.take_along_axis(x, indices, axis), indices
+    values = np.take_along_axis(x, indices, axis)
+    return values if x.flags.c_contiguous else _in_order_of(x, values), indices
+
+
+def _in_order_of(x: Array, out: Array) -> Array:
+    """Return `out` with its dimensions in the order in memory in which `x`, of its shape, has them."""
+    if 0 in x.strides:
+        return out
+    like = np.empty_like(x, dtype=out.dtype)
+    like[...] = out
+    return like
 
 
 def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
@@ -533,7 +545,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
         part = np.take_along_axis(x, indices, axis)
         indices = np.take_along_axis(indices, order(part, axis, largest), axis)
     else:
-        indices = order(x, axis, largest)[(*before, slice(k))].copy()
+        indices = order(x, axis, largest)[(*before, slice(k))].copy("C")
     return np.take_along_axis(x, indices, axis), indices
 
 

@@ -93,6 +93,15 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any) -> Any:
     return out
 
 
+def in_rows(out: Any) -> Any:
+    """Return an array in row-major order, in which PyTorch leaves reductions of tensors of any layout.
+
+    Where dimensions are kept NumPy's order is left as it is, that of the operand: the result is going to be broadcast
+    with it, and NumPy gives what is computed of two different orders in rows, PyTorch in the first one's order.
+    """
+    return out if out.flags.c_contiguous else out.copy("C")
+
+
 def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
 
@@ -115,11 +124,13 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
             out = x.dot(ones(columns, kind))
             return out.reshape(rows, 1) if keepdims else out
     if x.dtype.kind not in FLOATS:
-        return _add(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
+        out = _add(x, axes, x.dtype, None, keepdims)
+        return out if keepdims or x.flags.c_contiguous else in_rows(out)
     if x.dtype.itemsize < 4:
         return total(x.astype(np.float32), axes, keepdims).astype(x.dtype)
     if x.size <= _SMALL:
-        return _add(x, axis=axes, keepdims=keepdims)
+        out = _add(x, axes, None, None, keepdims)  # (a keyword costs time here)
+        return out if keepdims or x.flags.c_contiguous else in_rows(out)
     if axes is None:
         axes = tuple(range(x.ndim))
     if len(axes) == x.ndim:
@@ -135,6 +146,8 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
     out = _total(x.transpose(order), [axis in axes for axis in order])
     if kept != sorted(kept):
         out = out.transpose([kept.index(axis) for axis in sorted(kept)])
+        if not keepdims:
+            return in_rows(out)
     return out.reshape(kept_shape(lengths, axes)) if keepdims else out
 
 
@@ -295,9 +308,11 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
         return np.sqrt(total(np.square(x), axes, keepdims))
     size = np.abs(x)
     if p == math.inf:
-        return _largest(size, axis=axes, keepdims=keepdims)
+        out = _largest(size, axis=axes, keepdims=keepdims)
+        return out if keepdims else in_rows(out)
     if p == -math.inf:
-        return _smallest(size, axis=axes, keepdims=keepdims)
+        out = _smallest(size, axis=axes, keepdims=keepdims)
+        return out if keepdims else in_rows(out)
     if p == 0:
         return np.count_nonzero(x, axis=axes, keepdims=keepdims)
     if p == 1:
@@ -310,14 +325,17 @@ def logsumexp(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
     top = _largest(x, axis=axes, keepdims=True, initial=-math.inf)
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
     out = np.log(total(np.exp(x - top), axes, keepdims))
-    return out + (top if keepdims else top.reshape(out.shape))
+    out += top if keepdims else top.reshape(out.shape)
+    return out
 
 
 def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
     """Return the running sums (or products) of floating-point numbers, kept in float64, as PyTorch's, on the way."""
 
     def of(some: Any) -> Any:
-        wide = some.astype(np.float64)  # (accumulate's own conversion takes longer than the sums)
+        wide = some.astype(
+            np.float64, "C"
+        )  # (accumulate's own conversion takes longer than the sums)
         return ufunc.accumulate(wide, axis, None, wide).astype(some.dtype, copy=False)
 
     if axis and x.size >= parallel.LARGE:

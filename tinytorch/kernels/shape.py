@@ -216,18 +216,27 @@ def promoted(xs: Sequence[Array]) -> list[Array]:
     return [x.astype(common, copy=False) for x in xs]
 
 
+def _as_joined(out: Array, xs: Sequence[Array]) -> Array:
+    """Return what NumPy made of joining `xs` in PyTorch's order: rows, unless all of them have their channels last."""
+    if out.flags.c_contiguous or all(channels_last(x) for x in xs):
+        return out
+    return out.copy("C")
+
+
 def concatenated(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays joined along `dim`; empty ones of one dimension fit everywhere, as ever in PyTorch."""
     if xs:
         kind = xs[0].dtype
         for x in xs:
-            if x.dtype is not kind or not x.ndim:
+            if x.dtype is not kind:
                 break
         else:  # the usual case; what is left is looked at below if NumPy refuses it
             try:
-                return np.concatenate(xs, dim)
+                out = np.concatenate(xs, dim)
             except (ValueError, TypeError, IndexError):
                 pass
+            else:
+                return out if out.flags.c_contiguous else _as_joined(out, xs)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, x in enumerate(xs):
@@ -240,7 +249,7 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
     first = arrays[0]
     axis = axis_of(dim, first.ndim, "cat")
     try:
-        return np.concatenate(arrays, axis=axis)
+        return _as_joined(np.concatenate(arrays, axis=axis), arrays)
     except ValueError:
         pass
     for i, x in enumerate(xs):
@@ -269,7 +278,10 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
             if x.shape != shape or x.dtype is not kind:
                 break
         else:  # the usual case: joined along what is there
-            return np.concatenate(xs).reshape(len(xs), *shape)
+            out = np.concatenate(xs)
+            if not out.flags.c_contiguous:
+                out = _as_joined(out, xs)
+            return out.reshape((len(xs), *shape))
     for i, x in enumerate(xs):
         if x.shape != shape:
             raise RuntimeError(
@@ -277,8 +289,13 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
                 f"at entry {i}"
             )
     axis = axis_of(dim, len(shape) + 1, "stack")
-    shape = (*shape[:axis], 1, *shape[axis:])
-    return np.concatenate([x.reshape(shape) for x in promoted(xs)], axis)
+    xs, one = promoted(xs), (*shape[:axis], 1, *shape[axis:])
+    out = np.concatenate([x.reshape(one) for x in xs], axis)
+    if not out.flags.c_contiguous:
+        if axis == len(shape):
+            return out.copy("C")
+        out = _as_joined(np.concatenate(xs, axis), xs).reshape(out.shape)
+    return out
 
 
 def split_sizes(length: int, size: int, dim: int) -> list[int]:
@@ -326,14 +343,21 @@ def formatted(out: Array, x: Array) -> Array:
 
     Both have the shape (N, C, *). Where single channels or places leave it open, the format is the usual one.
     """
-    if x.flags.c_contiguous or x.ndim not in (4, 5):
+    if x.flags.c_contiguous or not channels_last(x):
         return out
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(out, 1, -1)), -1, 1)
+
+
+def channels_last(x: Array) -> bool:
+    """Return whether an array (N, C, *) suggests that format by its strides, as PyTorch looks at them."""
     shape, strides, least = x.shape, x.strides, 0
+    if len(shape) not in (4, 5):
+        return False
     for dim in (1, *range(x.ndim - 1, 1, -1), 0):
         if not shape[dim] or strides[dim] < least or (not dim and least == strides[1]):
-            return out
+            return False
         least = strides[dim] * max(shape[dim], 1)
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(out, 1, -1)), -1, 1)
+    return True
 
 
 def storage(x: Array) -> Array:

@@ -128,6 +128,10 @@ def in_double(function: Callable[..., Any], doc: str | None = None) -> Callable[
             if arrays[0].shape != arrays[1].shape:
                 arrays = list(np.broadcast_arrays(*arrays))
         shape = arrays[0].shape
+        if len(arrays) == 1 and not first.flags.c_contiguous and 0 not in first.strides:
+            out = np.empty_like(first)  # in the order of memory of the argument
+            out[...] = kernel(first.copy("C"))
+            return out
         wide = [each.astype(np.float64, copy=False).reshape(-1) for each in arrays]
         size = wide[0].size
         if size <= 2 * _BLOCK:

@@ -28,7 +28,7 @@ def mode_index(x: Array, axis: int) -> Array:
     begin = np.maximum.accumulate(np.where(fresh, steps, 0), axis=-1)
     # Where an element is the n-th of its equals: the first largest n ends the longest run.
     last = np.argmax(steps - begin, axis=-1, keepdims=True).swapaxes(axis, -1)
-    return np.take_along_axis(order, last, axis)
+    return np.take_along_axis(order, last.copy("C"), axis)
 
 
 def kth_index(x: Array, k: int, axis: int) -> Array:

@@ -29,6 +29,7 @@ from tinytorch.autograd import autocast
 from tinytorch.autograd.inplace import in_place
 from tinytorch.autograd.mode import is_grad_enabled, no_grad
 from tinytorch.autograd.op import op
+from tinytorch.kernels.shape import channels_last
 from tinytorch.nn._padding import pad
 from tinytorch.nn._pooling import (
     adaptive_avg_pool1d,
@@ -901,7 +902,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(labels.max()) + 1
     elif labels.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64))
+    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
     return vectors
 
 
@@ -1455,6 +1456,17 @@ def binary_cross_entropy_with_logits(
         if each is not None:
             _refuse_grad(each, "binary_cross_entropy_with_logits", argument)
             _broadcast(each.shape, target.shape)
+    if target.dtype is not input.dtype and target.dtype.is_floating_point:
+        # The result is of the target's dtype: PyTorch computes it by writes into `1 - target`.
+        likelihood = logsigmoid(input)
+        if pos_weight is not None:
+            factor = (pos_weight - 1) * target + 1
+            likelihood = (factor * likelihood).to(factor.dtype)
+        loss = ((1 - target) * input).to(target.dtype)
+        loss = (loss - likelihood).to(target.dtype)
+        if weight is not None:
+            loss = (loss * weight).to(target.dtype)
+        return loss if reduction == "none" else getattr(loss, reduction)()
     out: Tensor = nn.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
     return out
 
@@ -2405,6 +2417,8 @@ def rms_norm(
         )
     dims = tuple(range(-len(shape), 0))
     x = input.float() if input._array.dtype.itemsize == 2 else input
+    if not x._array.flags.c_contiguous and not channels_last(x._array):
+        x = x.contiguous()
     eps = dtypes.finfo(x.dtype).eps if eps is None else eps
     out: Tensor = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
     if weight is not None:

@@ -660,8 +660,14 @@ def _deprecated_fill_or_put(
     return accumulate or not _is_fill(indices, y) or _deprecated_fill()
 
 
+def _copy_in_order(x: Any, *_: Any) -> Any:
+    """Return a copy with the dimensions in the same order in memory, as PyTorch's `clone` makes it."""
+    return x.copy("C" if 0 in x.strides else "K")
+
+
 @writing(
     names=("IndexPutBackward0",),
+    prepare=_copy_in_order,
     repeats=_deprecated_fill_or_put,
     x=_index_put_x,
     y=lambda g, indices: _index(g, indices),
@@ -920,6 +926,7 @@ index_copy_ = axis_is_dim(_index_copy[1])
 
 @writing(
     names=("IndexFillBackward0", "IndexFillBackward1"),
+    prepare=_copy_in_order,
     repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),
     reads="any",
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
@@ -1501,7 +1508,7 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 @writing(
-    names=("PutBackward0",), x=_put_x, index=None,
+    names=("PutBackward0",), prepare=_copy_in_order, x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
 )  # fmt: skip
 def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
@@ -2080,7 +2087,10 @@ def unique_consecutive(
         tensor([1, 2, 1])
     """
     check_tensor(input, "unique_consecutive")
-    return _asked_for(_unique_runs(input, dim), return_inverse, return_counts)
+    values, inverse, counts = _unique_runs(input, dim)
+    if dim is None and not return_counts and not input.numel():
+        inverse = inverse.flatten()  # (as PyTorch, which keeps the shape beside counts)
+    return _asked_for((values, inverse, counts), return_inverse, return_counts)
 
 
 def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:

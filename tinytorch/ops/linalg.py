@@ -475,6 +475,48 @@ def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) ->
     return product
 
 
+def _combined_in_single(
+    product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any
+) -> Any:
+    """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed as float32 and rounded once."""
+    if a.shape[-1] == 0:  # a product with nothing in it: PyTorch multiplies `x` alone
+        beta = np.asarray(beta).astype(a.dtype).astype(np.float32)
+    out = product(a.astype(np.float32), b.astype(np.float32))
+    if alpha != 1:
+        out *= alpha
+    if beta != 0:
+        out += x.astype(np.float32) * beta
+    return out.astype(a.dtype)
+
+
+def _combined_by_steps(
+    x: Any, product: Any, beta: Any, alpha: Any, whole_product: bool, whole_x: bool = False
+) -> Any:
+    """Return `beta * x + alpha * product` of 16-bit floats, rounded where PyTorch's `addmv` and `addr` round.
+
+    Args:
+        x: the addend, of the result's dtype.
+        product: the product, as float32.
+        beta: factor of `x`, which is rounded.
+        alpha: factor of the product, which is rounded.
+        whole_product: do not round `alpha * product` before the sum.
+        whole_x: do not round `beta * x`.
+    """
+    kind = x.dtype
+    beta, alpha = (np.asarray(each).astype(kind).astype(np.float32) for each in (beta, alpha))
+    product *= alpha
+    if not whole_product:
+        product = product.astype(kind).astype(np.float32)
+    if beta != 0:
+        scaled = x.astype(np.float32) * beta
+        product += scaled if whole_x else scaled.astype(kind)
+    return product.astype(kind)
+
+
+def _half(x: Any) -> bool:
+    return x.dtype.itemsize == 2 and x.dtype.kind in FLOATS
+
+
 def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
     if x.ndim > len(shape):
         raise RuntimeError(
@@ -531,6 +573,8 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         )
     _check_mm(mat1, mat2)
     _check_addend(x, (mat1.shape[0], mat2.shape[1]))
+    if _half(mat1):
+        return _combined_in_single(np.dot, x, mat1, mat2, beta, alpha)
     return _combined(x, _plain(mat1, mat2), beta, alpha)
 
 
@@ -570,6 +614,11 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
             f"addmv input tensors must have the same dtype, but got {_name(x)}, {_name(mat)}, "
             f"and {_name(vec)}"
         )
+    if _half(mat):
+        product = np.dot(mat.astype(np.float32), vec.astype(np.float32))
+        by_rows = mat.strides[1] == mat.itemsize or mat.strides[0] != mat.itemsize
+        whole_x = by_rows and alpha == 1 and mat.dtype.kind == "f" and vec.flags.c_contiguous
+        return _combined_by_steps(x, product, beta, alpha, by_rows, whole_x)
     return _combined(x, _dot(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
@@ -604,6 +653,8 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
             f"batch2: {_name(batch2)}"
         )
     _check_addend(x, (*batch1.shape[:2], batch2.shape[2]))
+    if _half(batch1):
+        return _combined_in_single(np.matmul, x, batch1, batch2, beta, alpha)
     return _combined(x, _matmul(batch1, batch2), beta, alpha, blas=False)
 
 
@@ -635,6 +686,15 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     if x.dtype != batch1.dtype:
         raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(batch1)}")
     _check_addend(x, (batch1.shape[1], batch2.shape[2]))
+    if _half(batch1):  # rounded after each matrix
+        out = np.broadcast_to(x, (batch1.shape[1], batch2.shape[2]))
+        if not len(batch1):
+            none = np.zeros((len(out), 0), x.dtype), np.zeros((0, out.shape[1]), x.dtype)
+            return _combined_in_single(np.dot, out, *none, beta, alpha)
+        for a, b in zip(batch1, batch2, strict=True):
+            out = _combined_in_single(np.dot, out, a, b, beta, alpha)
+            beta = 1
+        return out
     products = _matmul(batch1, batch2)
     return _combined(x, np.add.reduce(products, axis=0, dtype=products.dtype), beta, alpha)
 
@@ -670,6 +730,11 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     _check_addend(x, (len(vec1), len(vec2)))
     kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
     kind = functools.reduce(dtypes.promote_types, kinds).numpy
+    if kind.itemsize == 2 and kind.kind in FLOATS:
+        alpha = np.asarray(alpha).astype(kind).astype(np.float32)
+        scaled = (vec1.astype(np.float32) * alpha).astype(kind).astype(np.float32)
+        product = np.multiply.outer(scaled, vec2.astype(np.float32))
+        return _combined_by_steps(x.astype(kind), product, beta, 1, whole_product=False)
     product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
     return _combined(x, product, beta, alpha, blas=False)
 
@@ -806,7 +871,7 @@ def einsum(*args: Any) -> Tensor:
     )
     for k in range(1, len(operands)):
         needed = {*wanted, *(letter for each in spelled[k + 1 :] for letter in each)}
-        term, result = _contracted(term, result, spelled[k], operands[k], needed)
+        term, result = _contracted(term, result, spelled[k], operands[k], needed, wanted)
     if term != wanted:
         result = result.permute([term.index(letter) for letter in wanted])
     return result
@@ -967,9 +1032,18 @@ def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Te
 
 
 def _contracted(
-    left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any]
+    left: list[Any],
+    x: Tensor,
+    right: list[Any],
+    y: Tensor,
+    needed: set[Any],
+    wanted: list[Any],
 ) -> tuple[list[Any], Tensor]:
-    """Return the product of two operands, summed over what nobody needs any more, and its term."""
+    """Return the product of two operands, summed over what nobody needs any more, and its term.
+
+    The dimensions lie in memory as PyTorch leaves them, which goes by the order `wanted` of the output: those of a
+    batch come first, then those of the operand that has the first of the others.
+    """
     casting = autocast.on and autocast.active()
     # A dimension of length 1 that broadcasts takes no part in the product.
     wide = [letter for letter in left if letter in right]
@@ -989,6 +1063,17 @@ def _contracted(
     inside = [letter for letter in left if letter in right and letter not in needed]
     rows = [letter for letter in left if letter not in right]
     columns = [letter for letter in right if letter not in left]
+    if batch + rows + columns != wanted:
+        place = {letter: k for k, letter in enumerate(wanted)}
+
+        def rank(letter: Any) -> int:
+            return place.get(letter, len(place))
+
+        batch, rows, columns = (sorted(each, key=rank) for each in (batch, rows, columns))
+        if not inside and (rows or columns):
+            return _outer_product(left, x, right, y, wanted, lengths)
+        if rows and columns and rank(columns[0]) < rank(rows[0]):
+            left, x, rows, right, y, columns = right, y, columns, left, x, rows
     b, n, m, p = ([lengths[letter] for letter in each] for each in (batch, rows, inside, columns))
     if inside and x.dtype != y.dtype and not casting:
         raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
@@ -1006,6 +1091,25 @@ def _contracted(
     else:
         product = mm(x.reshape((ns, ms)), y.reshape((ms, ps)))
     return batch + rows + columns, product.reshape(b + n + p)
+
+
+def _outer_product(
+    left: list[Any],
+    x: Tensor,
+    right: list[Any],
+    y: Tensor,
+    wanted: list[Any],
+    lengths: dict[Any, int],
+) -> tuple[list[Any], Tensor]:
+    """Return the product of two operands of which no dimension is summed over, and its term."""
+    term = [letter for letter in wanted if letter in lengths]
+    term += [letter for letter in lengths if letter not in wanted]
+    factors = []
+    for each, t in ((left, x), (right, y)):
+        own = [letter for letter in term if letter in each]
+        t = t.permute([each.index(letter) for letter in own])
+        factors.append(t.reshape([lengths[letter] if letter in each else 1 for letter in term]))
+    return term, factors[0] * factors[1]
 
 
 def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Tensor]:

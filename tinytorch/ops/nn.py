@@ -588,7 +588,8 @@ def logsigmoid(x: Any) -> Any:
         tensor([-100.0000,   -0.6931])
     """
     _check_floating("log_sigmoid_cpu", x)
-    return activation.log_sigmoid(x)
+    out = activation.log_sigmoid(x)
+    return out if out.flags.c_contiguous else out.copy("C")  # in rows, as PyTorch's
 
 
 def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:

@@ -221,8 +221,8 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """
     if type(alpha) is int and alpha == 1:
         return minus(input, other)
-    other, alpha = factor("sub", input, other, alpha)
     refuse_booleans(input, other)
+    other, alpha = factor("sub", input, other, alpha)
     if alpha == 1:
         return minus(input, other)
     out: Tensor = _minus_scaled(*_alike(input, other), alpha)

@@ -255,7 +255,9 @@ def _prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
     x = _cast(x, dtype, "prod")
     axis = None if dim is None or not x.ndim else dim
     wide = x.astype(np.float32) if x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x
-    out = _multiply(wide, axis=axis, keepdims=keepdim, dtype=wide.dtype)
+    out = _multiply(wide, axis, wide.dtype, None, keepdim)
+    if not keepdim:
+        out = kernels.in_rows(out)
     return out.astype(x.dtype, copy=False)
 
 
@@ -320,7 +322,7 @@ def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
     if x.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if x.dtype.kind not in FLOATS:
-        return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+        return ufunc.accumulate(kernels.in_rows(x), axis=axis, dtype=x.dtype)
     return kernels.accumulated(ufunc, x, axis)
 
 
@@ -467,8 +469,10 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
         tensor([2., 3.])
     """
     axes = kernels.axes_of(dim, x.ndim, "amax")
-    _check_some(x, axes, "amax")
-    return _largest(x, axis=axes, keepdims=keepdim)
+    if not x.size:
+        _check_some(x, axes, "amax")
+    out = _largest(x, axes, None, None, keepdim)  # (a keyword costs time here)
+    return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
 @op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
@@ -483,8 +487,10 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
         tensor([1., 0.])
     """
     axes = kernels.axes_of(dim, x.ndim, "amin")
-    _check_some(x, axes, "amin")
-    return _smallest(x, axis=axes, keepdims=keepdim)
+    if not x.size:
+        _check_some(x, axes, "amin")
+    out = _smallest(x, axes, None, None, keepdim)
+    return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
 @op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Max")
@@ -525,22 +531,26 @@ def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
 
 @_selection("max")
 def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    _check_some(x, (dim,) if x.ndim else None, "max")
+    if not x.size:
+        _check_some(x, (dim,), "max")
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
+    out = _largest(x, dim, None, None, keepdim)
     return (
-        _largest(x, dim, None, None, keepdim),
+        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
         x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
     )
 
 
 @_selection("min")
 def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    _check_some(x, (dim,) if x.ndim else None, "min")
+    if not x.size:
+        _check_some(x, (dim,), "min")
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
+    out = _smallest(x, dim, None, None, keepdim)
     return (
-        _smallest(x, dim, None, None, keepdim),
+        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
         x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
     )
 
@@ -624,7 +634,8 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 @op(x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax")
 def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
     axes = kernels.axes_of(dim, x.ndim, "aminmax")
-    return _smallest(x, axis=axes, keepdims=keepdim), _largest(x, axis=axes, keepdims=keepdim)
+    least, most = _smallest(x, axes, None, None, keepdim), _largest(x, axes, None, None, keepdim)
+    return (least, most) if keepdim else (kernels.in_rows(least), kernels.in_rows(most))
 
 
 @_numpy_names
@@ -701,6 +712,7 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
     """Return the running extremes along `dim` and the index of each, the last one of ties."""
     if not x.ndim:
         return x.copy(), np.zeros_like(x, dtype=_INT64)
+    x = kernels.in_rows(x)
     values = ufunc.accumulate(x, axis=dim)
     reached = (x == values) | (x != x)
     steps = np.arange(x.shape[dim], like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
@@ -1192,9 +1204,9 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if isinstance(dim, (tuple, list)) and not dim:  # here alone () reduces nothing, in PyTorch too
         out = x.astype(np.bool_)
     else:
-        out = ufunc.reduce(
-            x, axis=kernels.axes_of(dim, x.ndim, name), keepdims=keepdim, dtype=np.bool_
-        )
+        out = ufunc.reduce(x, kernels.axes_of(dim, x.ndim, name), np.bool_, None, keepdim)
+        if not keepdim and not x.flags.c_contiguous:
+            out = kernels.in_rows(out)
     return out.astype(np.uint8) if x.dtype == np.uint8 else out
 
 
@@ -1247,4 +1259,4 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
         tensor([1, 2])
     """
     axes = kernels.axes_of(dim, x.ndim, "count_nonzero")
-    return np.add.reduce(x.astype(np.bool_), axis=axes, dtype=_INT64)
+    return np.add.reduce(x.astype(np.bool_, "C"), axis=axes, dtype=_INT64)

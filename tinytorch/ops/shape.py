@@ -1898,11 +1898,13 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
 def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     if not dims:
-        return np.ascontiguousarray(np.roll(x, shifts)) if x.ndim else np.roll(x, shifts)
+        return _in_rows(np.roll(x, shifts))
     out = np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
-    if out.flags.c_contiguous or suggested_format(x) != "torch.contiguous_format":
-        return out
-    return np.ascontiguousarray(out)
+    return _in_rows(out) if suggested_format(x) == "torch.contiguous_format" else out
+
+
+def _in_rows(x: Any) -> Any:
+    return x if x.flags.c_contiguous else x.copy("C")
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
@@ -1990,7 +1992,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     """
     if x.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return np.ascontiguousarray(np.tril(x, diagonal))
+    return _in_rows(np.tril(x, diagonal))
 
 
 @op(x=lambda g, diagonal: triu(g, diagonal))
@@ -2012,7 +2014,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     """
     if x.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return np.ascontiguousarray(np.triu(x, diagonal))
+    return _in_rows(np.triu(x, diagonal))
 
 
 # Other dtypes -------------------------------------------------------------------------------------
@@ -2201,7 +2203,9 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         ((3, 1), (1, 3))
     """
     array = input._array
-    if not array.size:  # NumPy's are arbitrary: as if each dimension had an element
+    if not array.size and not any(
+        array.strides
+    ):  # NumPy's of what is made empty; slices keep theirs
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = [step // array.itemsize for step in array.strides]
     for d in range(len(strides) - 1, -1, -1):

@@ -668,7 +668,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
     if not x.ndim or not x.size:
         return x.copy()
-    return _log_sums(x, dim)
+    return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:

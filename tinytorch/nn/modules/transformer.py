@@ -124,8 +124,8 @@ class TransformerEncoderLayer(Module):
         function = _activation(activation)
         # PyTorch's attribute; whether it has a fused kernel for the layer depends on it.
         self.activation_relu_or_gelu = (
-            1 if function is F.relu or isinstance(function, ReLU)
-            else 2 if function is F.gelu or isinstance(function, GELU)
+            1 if function == F.relu or isinstance(function, ReLU)
+            else 2 if function == F.gelu or isinstance(function, GELU)
             else 0
         )  # fmt: skip
         self.activation = function
