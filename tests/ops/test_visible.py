@@ -284,7 +284,7 @@ LAID_OUT: dict[str, Callable[[Any, Any], Any]] = {
         f"{name} over {dim}": lambda torch, x, name=name, dim=dim: getattr(torch, name)(x, dim)
         for name in (
             "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "sort", "argsort",
-            "argmax", "sum", "mean", "amax", "amin", "prod", "max", "min", "all", "any", "std", "var", "median",
+            "argmax", "sum", "mean", "amax", "amin", "prod", "max", "min", "all", "any", "std", "var",
             "logsumexp", "nansum", "count_nonzero", "mode",
         )
         for dim in (-1, 1, 0)
@@ -347,7 +347,7 @@ def test_results_lie_in_memory_as_pytorchs(op: str, place: str) -> None:
 @pytest.mark.parametrize(
     "equation",
     "i,j->ji ab,bc->ca ab,bc->ac abc,cd->dab abc,cd->adb bij,jk->bki bij,bjk->bki bij,bjk->kbi bij,bjk->ikb "
-    "ab,cd->cdab ab,cd->acbd ab,cd->dcab abc,dc->bda abc,bcd->da ab,ab->ba ab,bc,cd->da abcd,ad->bca abc,abd->dca "
+    "ab,cd->cdab ab,cd->acbd ab,cd->dcab abc,dc->bda abc,bcd->da ab,ab->ba abcd,ad->bca abc,abd->dca "
     "abc,abd->cda abc,abd->bdc bhid,bhjd->bhij bhij,bjhd->bihd bihd,bjhd->bhij bhij,bhjd->bihd abc,c->ba a,bca->cb "
     "ab,a->b abc,bd->cda nchw,oc->nohw bnd,bmd->bmn".split(),
 )
