@@ -35,6 +35,9 @@ def show(text):
         line = f"{text}: {type(error).__name__} {error}"
     print(line.replace("tinytorch", "torch"))
 
+# Kept before a class is derived, so before anything asks.
+TABLE = {torch.add: "sum", torch.Tensor.add: "sum", torch.matmul: "product", torch.Tensor.matmul: "product"}
+
 class Plain(torch.Tensor):
     pass
 
@@ -165,6 +168,18 @@ linear(torch.ones(2)).sum().backward()
 optimizer.step()
 show("type(linear.weight).__name__")
 show("linear.weight.tolist()")
+""",
+    "kept before": """
+class Distance:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return TABLE[func] if func in TABLE else NotImplemented
+show("torch.Tensor.add in TABLE, torch.Tensor.matmul in TABLE, torch.Tensor.exp in TABLE")
+class Derived(torch.Tensor):
+    pass
+show("torch.add(Distance(), 1), torch.ones(1) + Distance(), torch.ones(1).add(Distance())")
+show("torch.matmul(torch.ones(1), Distance()), torch.ones(1) @ Distance()")
+show("torch.ones(1).exp()")
 """,
     "pickled": """
 show("pickle.loads(pickle.dumps(torch.exp))(torch.ones(1))")

@@ -376,21 +376,22 @@ def _functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, function
 
 
-def _method(name: str, function: Any) -> Any:
-    public, binary = _NAMES.get(name, name), name in _BINARY
+class _Method(_Overridable):
+    """A method of Tensor that asks its arguments."""
 
-    @functools.wraps(function)
-    def method(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, name: str, function: Any) -> None:
+        super().__init__(function)
+        self.__name__, self.__qualname__ = name, f"Tensor.{name}"
+        self.__module__ = Tensor.__module__
+        self._public, self._binary = _NAMES.get(name, name), name in _BINARY
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return _asked(function, vars(Tensor)[public], args, kwargs)
+            return _asked(self.__wrapped__, vars(Tensor)[self._public], args, kwargs)  # type: ignore[attr-defined]
         except TypeError:
-            if binary and len(args) == 2:
+            if self._binary and len(args) == 2:
                 return NotImplemented
             raise
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__module__ = Tensor.__module__
-    return method
 
 
 def _iterate(self: Any) -> Iterator[Any]:
@@ -460,7 +461,7 @@ def activate() -> None:
             if member.fset is not None:
                 _names[made_property.__set__] = f"torch.Tensor.{name}.__set__"
         elif callable(member) and not isinstance(member, (type, classmethod, staticmethod)):
-            made_method = _method(name, _quiet(member) if name == "backward" else member)
+            made_method = _Method(name, _quiet(member) if name == "backward" else member)
             _put(Tensor, name, made_method)
             _names[made_method] = f"torch.Tensor.{name}"
     _put(Tensor, "__iter__", _iterate)

@@ -253,7 +253,7 @@ class Tensor:
         if g is not None:
             if not isinstance(g, Tensor):
                 raise TypeError(
-                    f"assigned grad expected to be a Tensor or None but got grad of type {type(g)}"
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}"
                 )
             if g is self:
                 raise RuntimeError("can't assign Variable as its own grad")
@@ -559,7 +559,7 @@ class Tensor:
     def _text(self, name: str) -> str:
         try:
             edge = self._current()._edge
-            grad_fn = None if edge is None else type(edge[0]).__name__
+            grad_fn = None if edge is None else type(edge[0].shown()).__name__
         except RuntimeError:  # a view that cannot follow a write to its base
             grad_fn = "Invalid"
         tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]

@@ -512,6 +512,29 @@ def test_weighted_binary_cross_entropies(reduction: str) -> None:
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
+@needs_oracle
+def test_bce_with_logits_of_two_dtypes() -> None:
+    """The result is of the target's dtype, and the gradient of the scores'."""
+
+    def program(t: Any) -> Any:
+        f, out = t.nn.functional, []
+        kinds = (t.float64, t.float32, t.float16, t.bfloat16)
+        for scores, targets, factor in itertools.product(kinds, kinds, (None, t.float32)):
+            for options in ({}, {"reduction": "none"}, {"reduction": "sum"}):
+                x = t.tensor([0.5, -0.5, 2.0], dtype=scores, requires_grad=True)
+                y = t.tensor([0.0, 1.0, 0.5], dtype=targets)
+                for name in () if factor is None else ("weight", "pos_weight"):
+                    options = {**options, name: t.tensor([1.0, 2.0, 3.0], dtype=factor)}
+                loss = f.binary_cross_entropy_with_logits(x, y, **options)
+                loss.sum().backward()
+                out.append((loss.dtype == targets, x.grad.dtype == scores))
+                low = min(t.finfo(scores).bits, t.finfo(targets).bits) == 16
+                out.append(None if low else (loss.double(), x.grad.double()))
+        return out
+
+    same_as_pytorch(program, 1e-5, 1e-6)
+
+
 def test_the_weights_gradient_has_the_weights_layout() -> None:
     x, weight, bias = double(tinytorch, 2, 6, 4), double(tinytorch, 3, 4), double(tinytorch, 3)
     functional.linear(x, weight, bias).sum().backward()

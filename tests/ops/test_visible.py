@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -357,5 +358,94 @@ def test_einsum_lies_in_memory_as_pytorchs(equation: str) -> None:
         letters = sorted(set("".join(terms)))
         operands = [numbers(torch, *[letters.index(each) + 2 for each in term]) for term in terms]
         return laid_out(torch.einsum(equation, *operands))
+
+    same_as_pytorch(program, 1e-4, 1e-4)
+
+
+CALLS: dict[str, Program] = {
+    **{
+        f"{name}: {words}": lambda torch, name=name, call=call: call(
+            torch, name, numbers(torch, *CHANGED[name][0]), [numbers(torch, *each) for each in CHANGED[name][1:]]
+        )
+        for name in ("addmm", "addmv", "addr", "addbmm", "baddbmm")
+        for words, call in {
+            "factors first": lambda torch, name, x, factors: getattr(torch, name)(2, x, 3, *factors),
+            "beta first": lambda torch, name, x, factors: getattr(torch, name)(2, x, *factors),
+            "a method": lambda torch, name, x, factors: getattr(x, name)(2, 3, *factors),
+            "a method with beta": lambda torch, name, x, factors: getattr(x, name)(2, *factors),
+            "in place": lambda torch, name, x, factors: getattr(x, f"{name}_")(2, 3, *factors),
+            "a tensor for alpha": lambda torch, name, x, factors: getattr(torch, name)(
+                x, *factors, alpha=torch.tensor(2.0), beta=torch.tensor(3)
+            ),
+        }.items()
+    },
+    **{
+        f"{name} of tensors": lambda torch, name=name, given=given: (
+            lambda x: (
+                lambda made: (made, torch.autograd.grad(made.sum(), x))
+            )(getattr(torch.nn.functional, name)(x, *[torch.tensor(each) for each in given]))
+        )(leaf(torch, 4) - 0.3)
+        for name, given in {
+            "leaky_relu": (0.1,), "elu": (0.5,), "celu": (0.5,), "softplus": (2.0, 0.3), "threshold": (0.1, 3.0),
+            "hardtanh": (-0.1, 0.2),
+        }.items()
+    },
+    "leaky_relu of a vector": lambda torch: torch.nn.functional.leaky_relu(torch.ones(2), torch.ones(2)),
+    "leaky_relu of a word": lambda torch: torch.nn.functional.leaky_relu(torch.ones(2), "a"),
+    "elu of None": lambda torch: torch.nn.functional.elu(torch.ones(2), None),
+    **{
+        f"{words}, axis": lambda torch, call=call: call(torch, numbers(torch, 3, 3))
+        for words, call in {
+            "softmax": lambda torch, x: x.softmax(axis=0),
+            "log_softmax": lambda torch, x: torch.log_softmax(x, axis=0),
+            "logcumsumexp": lambda torch, x: x.logcumsumexp(axis=0),
+            "tensor_split": lambda torch, x: torch.tensor_split(x, 2, axis=1),
+            "linalg.norm": lambda torch, x: torch.linalg.norm(x, axis=0, keepdims=True),
+            "linalg.vector_norm": lambda torch, x: torch.linalg.vector_norm(x, axis=0),
+            "linalg.matrix_norm": lambda torch, x: torch.linalg.matrix_norm(x, axis=(0, 1)),
+            "cross": lambda torch, x: torch.cross(x, x + 1, axis=0),
+            "renorm": lambda torch, x: x.renorm(p=2, axis=0, maxnorm=1),
+        }.items()
+    },
+    "softmax without a dimension": lambda torch: torch.ones(2).softmax(),
+    **{
+        f"{name}, a bool for the dimension": lambda torch, name=name: getattr(torch.ones(2, 2), name)(True)
+        for name in ("cumsum", "cummax", "unbind", "argmax")
+    },
+    "cat, a bool for the dimension": lambda torch: torch.cat([torch.ones(2, 2)], True),
+    "topk, a bool for k": lambda torch: torch.ones(3).topk(True),
+    "kthvalue, a bool for k": lambda torch: torch.ones(3).kthvalue(True),
+    "linear by a number": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), 3),
+    "linear by None": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), None),
+    "linear and a number": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), 3),
+    "PReLU of a tuple": lambda torch: torch.nn.PReLU()((torch.ones(2),)),
+    "masked_fill_ by its neighbour": lambda torch: (
+        lambda x: x[1:].masked_fill_(x[:-1], False)
+    )(torch.ones(4, dtype=torch.bool)),
+    "masked_fill_ by itself": lambda torch: (lambda x: x.masked_fill_(x, False))(torch.tensor([True, False])),
+    "masked_fill_ with an element of it": lambda torch: (
+        lambda x: x.masked_fill_(torch.tensor([True, False]), x[1])
+    )(torch.tensor([1.0, 2.0])),
+    "index_fill_ at itself": lambda torch: (lambda x: x.index_fill_(0, x, 5))(torch.tensor([0, 1])),
+    "index_fill_ with an element of it": lambda torch: (
+        lambda x: x.index_fill_(0, torch.tensor([1]), x[0])
+    )(torch.tensor([7, 1])),
+}  # fmt: skip
+
+CHANGED = {
+    "addmm": ((2, 2), (2, 3), (3, 2)),
+    "addmv": ((2,), (2, 3), (3,)),
+    "addr": ((2, 3), (2,), (3,)),
+    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
+    "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls(case: str) -> None:
+    def program(torch: Any) -> Any:
+        with warnings.catch_warnings():  # of an old order, which is warned of once for all ops
+            warnings.simplefilter("ignore")
+            return CALLS[case](torch)
 
     same_as_pytorch(program, 1e-4, 1e-4)

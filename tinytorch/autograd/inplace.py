@@ -143,7 +143,7 @@ def writing(
     prepare: Callable[..., Any] | None = None,
     broadcasts: bool = False,
     repeats: Callable[..., bool] | None = None,
-    reads: str = "other",
+    reads: str | dict[str, str] = "other",
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op from a function that writes into its first argument, and the op's in-place form.
@@ -156,7 +156,7 @@ def writing(
         repeats: says, given the arguments of a call, whether expanded memory may be written to, in which several
             elements share a place; by default never.
         reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
-            element by element), or "any" (it takes a number out of it first).
+            element by element), or "any" (it takes a number out of it first); or that by argument.
         **formulas: see `op`; none may name the first argument, which is written over.
 
     Returns:
@@ -198,9 +198,16 @@ def _out_of_place(
 
 
 def _in_place(
-    caller: Any, write: Callable[..., Any], repeats: Callable[..., bool] | None, reads: str
+    caller: Any,
+    write: Callable[..., Any],
+    repeats: Callable[..., bool] | None,
+    reads: str | dict[str, str],
 ) -> Any:
     made = caller.op
+    permitted = [
+        reads if isinstance(reads, str) else reads.get(argument, "other")
+        for argument in made.arguments
+    ]
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         state = local.state
@@ -219,8 +226,8 @@ def _in_place(
             if isinstance(value, Tensor):
                 array = arrays[i] = value._array
                 if i and on_one_memory(value, x):
-                    if reads != "any":
-                        check_overlap(target, array, reads == "same")
+                    if permitted[i] != "any":
+                        check_overlap(target, array, permitted[i] == "same")
                     # It does not look at arrays with gaps: what is read must not change under way.
                     if np.may_share_memory(array, target):
                         arrays[i] = array.copy()

@@ -186,6 +186,9 @@ def _stack() -> list[str]:
 _NAMES = {
     "constant_pad": "constant_pad_nd",
     "_cross_entropy": "cross_entropy_loss",
+    "_gru_layer": "gru",
+    "_lstm_layer": "mkldnn_rnn_layer",
+    "_rnn_layer": "rnn_layer",
     "kept": "where",
     "logsigmoid": "log_sigmoid",
 }

@@ -97,11 +97,12 @@ def flags(
 
     Example:
         >>> import tinytorch as torch
+        >>> before = torch.backends.cudnn.deterministic
         >>> with torch.backends.cudnn.flags(deterministic=True):
         ...     print(torch.backends.cudnn.deterministic)
         True
-        >>> torch.backends.cudnn.deterministic
-        False
+        >>> torch.backends.cudnn.deterministic == before
+        True
     """
     before = set_flags(
         enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision

@@ -25,24 +25,26 @@ _SMALL = 1024  # arrays up to this size are summed as they come: the care below 
 def axis_of(dim: Any, ndim: int, name: str) -> int:
     """Return one dimension as a number from 0; 0-d tensors allow 0 and -1, as in PyTorch."""
     if type(dim) is not int:
-        dim = _index(dim, name)
+        dim = int_of(dim, name, "dim")
     bound = ndim or 1
     if not -bound <= dim < bound:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
             f"but got {dim})"
         )
-    return dim + bound if dim < 0 else dim  # type: ignore[no-any-return]
+    return dim + bound if dim < 0 else dim
 
 
-def _index(dim: Any, name: str) -> int:
+def int_of(value: Any, name: str, argument: str) -> int:
     """Return as an int what is one to Python, but for a bool, which PyTorch refuses."""
     try:
-        if not isinstance(dim, bool):
-            return operator.index(dim)
+        if not isinstance(value, bool):
+            return operator.index(value)
     except TypeError:
         pass
-    raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
+    raise TypeError(
+        f"{name}(): argument '{argument}' (position 1) must be int, not {type(value).__name__}"
+    )
 
 
 def axes_of(dim: Any, ndim: int, name: str) -> tuple[int, ...] | None:

@@ -186,6 +186,25 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+def _numbers(name: str, **numbers: Any) -> list[Any]:
+    """Return arguments that are to be numbers, tensors without dimensions as theirs.
+
+    Raises:
+        TypeError: one is neither.
+    """
+    values = []
+    for position, (argument, value) in enumerate(numbers.items(), 2):
+        tensor = isinstance(value, Tensor)
+        if (tensor and (value._array.ndim or value.requires_grad)) or (
+            not tensor and not isinstance(value, (int, float, np.number, np.bool_))
+        ):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}"
+            )
+        values.append(value.item() if tensor else value)
+    return values
+
+
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
 
@@ -200,6 +219,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])
     """
+    if type(threshold) is not float or type(value) is not float:
+        threshold, value = _numbers("threshold", threshold=threshold, value=value)
     return _either(inplace, _threshold_in_place, nn.threshold)(input, threshold, value)
 
 
@@ -231,6 +252,8 @@ def hardtanh(
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if type(min_val) is not float or type(max_val) is not float:
+        min_val, max_val = _numbers("hardtanh", min_val=min_val, max_val=max_val)
     return _either(inplace, _hardtanh_in_place, nn.hardtanh)(input, min_val, max_val)
 
 
@@ -282,6 +305,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """
     if inplace:
         return leaky_relu_(input, negative_slope)
+    if type(negative_slope) is not float:
+        (negative_slope,) = _numbers("leaky_relu", negative_slope=negative_slope)
     return nn.leaky_relu(input, negative_slope)
 
 
@@ -295,6 +320,8 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
         >>> x
         tensor([-0.5000,  2.0000])
     """
+    if type(negative_slope) is not float:
+        (negative_slope,) = _numbers("leaky_relu_", negative_slope=negative_slope)
     return _leaky_relu_in_place(input, negative_slope)
 
 
@@ -363,6 +390,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units
         (ELUs)", 2015.
     """
+    if type(alpha) is not float:
+        (alpha,) = _numbers("elu", alpha=alpha)
     return _either(inplace, _elu_in_place, nn.elu)(input, alpha)
 
 
@@ -422,6 +451,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    if type(alpha) is not float:
+        (alpha,) = _numbers("celu", alpha=alpha)
     return _either(inplace, _celu_in_place, nn.celu)(input, alpha)
 
 
@@ -1521,7 +1552,10 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     nn._check_floating("log_softmax_lastdim_kernel_impl", input._array)
     _check_labels(input, target, weight)
-    loss = nn.cross_entropy if len(shape) < 3 else nn.cross_entropy_of_places
+    if label_smoothing > 0:
+        loss = nn.smoothed_cross_entropy
+    else:
+        loss = nn.cross_entropy if len(shape) < 3 else nn.cross_entropy_of_places
     out: Tensor = loss(input, target, weight, ignore_index, reduction, label_smoothing)
     return out
 

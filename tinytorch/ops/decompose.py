@@ -29,9 +29,10 @@ from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
 from tinytorch.ops.index import where
 from tinytorch.ops.linalg import vdot
 from tinytorch.ops.nn import constant_pad
-from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.reduce import _numpy_names, vector_norm
 from tinytorch.ops.shape import (
     also_by,
+    axis_is_dim,
     broadcast_tensors,
     cat,
     check_tensor,
@@ -165,6 +166,7 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
     return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
 
 
+@_numpy_names
 def matrix_norm(
     input: Tensor,
     ord: Any = "fro",
@@ -223,6 +225,7 @@ def matrix_norm(
     return _extreme(sums, ord > 0, rows if keepdim or rows < columns else rows - 1, keepdim)
 
 
+@_numpy_names
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -1173,6 +1176,7 @@ def _cross(x: Any, y: Any, dim: int) -> Any:
     return found
 
 
+@axis_is_dim
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the vector products of vectors of three elements along a dimension; the others broadcast.
 

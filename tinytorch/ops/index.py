@@ -25,7 +25,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.shape import (
     aliased,
     axis_is_dim,
@@ -928,7 +928,7 @@ index_copy_ = axis_is_dim(_index_copy[1])
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=_copy_in_order,
     repeats=_deprecated("index_fill_", "tensor[mask] = scalar"),
-    reads="any",
+    reads={"value": "any"},
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
     index=None,
     value=lambda g, dim, index: _filled_sum(g, dim, index),
@@ -1625,7 +1625,7 @@ def _check_fit(x: Any, mask: Any) -> None:
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=_wide_copy,
     repeats=_deprecated_fill,
-    reads="any",
+    reads={"mask": "same", "value": "any"},
     broadcasts=True,
     x=lambda g, mask: masked_fill(g, mask, 0),
     mask=None,
@@ -2019,7 +2019,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         tensor([4, 2])
     """
     check_tensor(input, "topk")
-    return _topk(input, operator.index(k), dim, largest)
+    return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
 def _not_derived(name: str) -> Callable[[Any], Any]:

@@ -22,7 +22,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd import autocast
 from tinytorch.autograd.op import op, pointwise
 from tinytorch.dtypes import FLOATS
-from tinytorch.ops.pointwise import mul
+from tinytorch.ops.pointwise import _older_call, mul, plain
 from tinytorch.ops.shape import _unsafe_view, renamed
 
 __all__ = [
@@ -738,6 +738,44 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
     return _combined(x, product, beta, alpha, blas=False)
 
+
+def _also_as_before(caller: Any) -> None:
+    """Let an op like `addmm` be called as in early versions of PyTorch, and with tensors for the factors.
+
+    The factors stood before what they are factors of: `addmm(beta, x, alpha, mat1, mat2)`, and without `alpha`; with
+    the method's tensor in front, `(x, beta, alpha, mat1, mat2)`. Such a call comes to `bind`, which calls in today's
+    order do without.
+    """
+    made = caller.op
+    name, bind = made.name, made.bind
+
+    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        numbers = [each for each in args if not isinstance(each, Tensor)]
+        if len(tensors) == 3 and numbers and not kwargs and isinstance(args[-2], Tensor):
+            factors = dict(zip(("beta", "alpha"), numbers, strict=False))
+            shown = ", ".join([f"Number {each}" for each in factors])
+            both = ", ".join([f"Tensor {each}" for each in made.arguments[1:3]])
+            _older_call(name, f"{shown}, {both}", f"{both}, *, Number beta = 1, Number alpha = 1")
+            kwargs.update(factors)  # the caller looks at them to know that there are any
+            return bind(tuple(tensors), kwargs)
+        for each in ("beta", "alpha"):
+            factor = kwargs.get(each, 1)
+            if isinstance(factor, Tensor) and factor.requires_grad:
+                raise TypeError(f"{name}(): argument '{each}' must be Number, not Tensor")
+            if each in kwargs:
+                kwargs[each] = factor = plain(name, each, factor)
+            if not isinstance(factor, (int, float)):
+                raise TypeError(
+                    f"{name}(): argument '{each}' must be Number, not {type(factor).__name__}"
+                )
+        return bind(args, kwargs)
+
+    made.bind = bound
+
+
+for _caller in (addmm, addmv, baddbmm, addbmm, addr):
+    _also_as_before(_caller)
 
 # Contractions -------------------------------------------------------------------------------------
 

@@ -24,7 +24,16 @@ from tinytorch.ops.linalg import matmul, mm
 from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
 from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import _unsafe_view, cat, check_tensor, check_tensors, flip, tril, triu
+from tinytorch.ops.shape import (
+    _unsafe_view,
+    axis_is_dim,
+    cat,
+    check_tensor,
+    check_tensors,
+    flip,
+    tril,
+    triu,
+)
 from tinytorch.ops.solve import check_floating, check_matrix, check_system
 
 __all__ = [
@@ -567,6 +576,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return out
 
 
+@axis_is_dim
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
@@ -603,6 +613,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (input * factors.to(input.dtype)).contiguous()
 
 
+@axis_is_dim
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
@@ -769,6 +780,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 # Products -----------------------------------------------------------------------------------------
 
 
+@axis_is_dim
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the vector products along a dimension of length 3; without `dim`, the first such one.
 

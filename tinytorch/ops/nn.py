@@ -14,14 +14,15 @@ import numpy as np
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, wrap
+from tinytorch.autograd.graph import Within
 from tinytorch.autograd.op import op, pointwise
 from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import activation, loss
 from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg import mm_nn, mm_tn
-from tinytorch.ops.pointwise import check_fits, kept, zero_gradient
-from tinytorch.ops.shape import cat, suggested_format
+from tinytorch.ops.pointwise import check_fits, kept, plain, zero_gradient
+from tinytorch.ops.shape import cat, check_tensor, suggested_format
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "constant_pad", "cross_entropy",
@@ -105,17 +106,21 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         >>> torch.nn.functional.linear(x, weight, torch.tensor([10.0, 20.0]))
         tensor([[11., 23.]])
     """
-    if (
-        x.ndim != 2
-        or weight.ndim != 2
-        or x.dtype is not weight.dtype
-        or x.dtype.kind == "b"
-        or x.shape[1] != weight.shape[1]
-    ):
-        _check_linear(x, weight)
-        if x.ndim != 2:  # one large product is faster than many small ones
-            flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-            return linear.op.kernel(flat, weight, bias).reshape(x.shape[:-1] + weight.shape[:-1])
+    try:
+        if (
+            x.ndim != 2
+            or weight.ndim != 2
+            or x.dtype is not weight.dtype
+            or x.dtype.kind == "b"
+            or x.shape[1] != weight.shape[1]
+        ):
+            _check_linear(x, weight)
+            if x.ndim != 2:  # one large product is faster than many small ones
+                flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+                out = linear.op.kernel(flat, weight, bias)
+                return out.reshape(x.shape[:-1] + weight.shape[:-1])
+    except AttributeError:
+        raise _no_tensor("linear", "weight", 2, weight) from None
     wide = x.dtype.itemsize >= 4
     out = x.dot(weight.T) if wide else activation.widened(x).dot(activation.widened(weight).T)
     if bias is not None:
@@ -127,6 +132,36 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 linear.op.node_class._order = (0, 1)
 linear.op.overload[1]._order = (2, 0, 1)  # `addmm(bias, input, weight.t())`
 linear.op.node_class._within = {1: "TBackward0"}
+
+
+def _named_by_last_step(product: Any, last: str) -> Any:
+    """Return a class of nodes that is named as PyTorch's last step, and shows the product before it."""
+    before = property(lambda step: product.next_functions.fget(step.node))
+    inner = type(product.__name__, (Within,), {"__slots__": (), "next_functions": before})
+    shown = property(lambda node: ((inner(node, 0), 0),))
+    return type(last, (product,), {"__slots__": (), "next_functions": shown})
+
+
+def _show_last_steps(product: Any, after_vector: str, after_stack: str) -> None:
+    """Let nodes of an input that is no matrix be shown as PyTorch's: a product of matrices, and a view of that."""
+    vector, stack = [_named_by_last_step(product, last) for last in (after_vector, after_stack)]
+
+    def shown(node: Any) -> Any:
+        if type(node) is product and len(node.shape) != 2:
+            node.__class__ = stack if node.shape[:-1] else vector
+        return node
+
+    product.shown = shown
+
+
+_show_last_steps(linear.op.node_class, "SqueezeBackward4", "UnsafeViewBackward0")
+_show_last_steps(linear.op.overload[1], "ViewBackward0", "ViewBackward0")
+
+
+def _no_tensor(name: str, argument: str, position: int, value: Any) -> TypeError:
+    return TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+    )
 
 
 def _check_linear(x: Any, weight: Any) -> None:
@@ -157,7 +192,11 @@ def _check_linear(x: Any, weight: Any) -> None:
 def _check_bias(bias: Any, x: Any, weight: Any) -> None:
     if weight.ndim == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-    if bias.dtype != x.dtype:
+    try:
+        differ = bias.dtype != x.dtype
+    except AttributeError:
+        raise _no_tensor("linear", "bias", 3, bias) from None
+    if differ:
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {_tensor_name(bias)} and "
             f"{_tensor_name(weight)}"
@@ -193,6 +232,12 @@ def _softmax_x(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return gy - out * gy.sum(dim, True)
 
 
+def _axis_for_dim(name: str, axis: Any) -> Any:
+    if axis is None:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+    return axis
+
+
 @op(name="Softmax", x=_softmax_x)
 def _softmax(x: Any, dim: int) -> Any:
     if x.dtype.kind not in FLOATS:
@@ -207,13 +252,14 @@ def _log_softmax(x: Any, dim: int) -> Any:
     return activation.log_softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
-def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
 
     Args:
         input: any shape.
         dim: the dimension to sum over.
         dtype: convert to this dtype first (so that integers are understood, or less is lost).
+        axis: NumPy's name of `dim`.
 
     Raises:
         IndexError: there is no such dimension.
@@ -224,17 +270,20 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
         >>> torch.softmax(torch.tensor([0.0, 1.0, 1000.0]), dim=0)
         tensor([0., 0., 1.])
     """
+    if dim is None:
+        dim = _axis_for_dim("softmax", axis)
     out: Tensor = _softmax(input if dtype is None else input.to(dtype), dim)
     return out
 
 
-def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `log(softmax(input))` along `dim`, exact also where the softmax is 0.
 
     Args:
         input: any shape.
         dim: the dimension to sum over.
         dtype: convert to this dtype first.
+        axis: NumPy's name of `dim`.
 
     Raises:
         IndexError: there is no such dimension.
@@ -245,6 +294,8 @@ def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
         >>> torch.log_softmax(torch.tensor([0.0, 0.0, 100.0]), dim=0)
         tensor([-100., -100.,    0.])
     """
+    if dim is None:
+        dim = _axis_for_dim("log_softmax", axis)
     out: Tensor = _log_softmax(input if dtype is None else input.to(dtype), dim)
     return out
 
@@ -439,7 +490,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         >>> torch.prelu(torch.tensor([[-1.0, -1.0]]), torch.tensor([0.5, 0.1]))
         tensor([[-0.5000, -0.1000]])
     """
-    if input.dtype != weight.dtype:
+    try:
+        differ = input.dtype != weight.dtype
+    except AttributeError:
+        check_tensor(input, "prelu")
+        check_tensor(weight, "prelu", "weight", 2)
+        raise
+    if differ:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and "
             f"{weight.dtype.tensor_name}"
@@ -604,6 +661,8 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
     x=_softplus_grad_x,
 )
 def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
+    if type(beta) is not float or type(threshold) is not float:
+        beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
     scaled = activation.widened(x) * beta
     inner = g * activation.sigmoid(scaled)
     return activation.choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
@@ -619,6 +678,8 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
         tensor([  0.6931, 100.0000])
     """
     _check_floating("softplus_cpu", x)
+    if type(beta) is not float or type(threshold) is not float:
+        beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
     return activation.softplus(x, beta, threshold)
 
 
@@ -858,12 +919,13 @@ def _cross_entropy(
     return loss.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
 
 
-#: `nll_loss(log_softmax(x))` of scores (N, C) and labels (N,), in one op; and of scores (N, C, d1, ...).
-cross_entropy, cross_entropy_of_places = [
+#: `nll_loss(log_softmax(x))` of scores (N, C) and labels (N,), in one op; of scores (N, C, d1, ...); and with smoothing
+#: of labels, where PyTorch adds two terms.
+cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
     op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(
         _cross_entropy
     )
-    for name in _NLL_NODES
+    for name in (*_NLL_NODES, "Add")
 ]
 for _each in (cross_entropy, cross_entropy_of_places):
     _each.op.node_class._within = {0: "LogSoftmaxBackward0"}

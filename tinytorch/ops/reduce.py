@@ -1093,6 +1093,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
     return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)
 
 
+@_numpy_names
 def vector_norm(
     input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -1125,6 +1126,9 @@ def vector_norm(
         input = input.to(dtype)
     axes = kernels.axes_of(dim, input._array.ndim, "linalg.vector_norm")
     return _norm(input, float(ord), axes, keepdim)
+
+
+_vector_norm = vector_norm.__wrapped__  # type: ignore[attr-defined]
 
 
 def norm(
@@ -1165,7 +1169,8 @@ def norm(
         p = 2
     elif isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    return vector_norm(input, p, dim, keepdim, dtype=dtype)
+    made: Tensor = _vector_norm(input, p, dim, keepdim, dtype=dtype)
+    return made
 
 
 @op(x=lambda g, x, out, dim: _logsumexp_x(g, x, out, dim))

@@ -15,11 +15,11 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd import autocast
 from tinytorch.autograd.engine import grad
 from tinytorch.autograd.mode import enable_grad, is_grad_enabled, no_grad
-from tinytorch.autograd.op import op
+from tinytorch.autograd.op import op, view_op
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops.nn import linear
 from tinytorch.ops.pointwise import relu, sigmoid, tanh
-from tinytorch.ops.shape import cat, check_tensor, chunk, stack, unbind
+from tinytorch.ops.shape import cat, check_tensor, chunk, renamed, stack, unbind
 
 __all__ = [
     "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
@@ -150,17 +150,22 @@ def _lstm_rule(
     return _wrapped(arrays, needs)
 
 
-@op(
-    name="MkldnnRnnLayer",
-    joint=_lstm_rule,
-    inputs=("x", "h0", "c0", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
-    outputs=3,
-    residuals=("matrix", "gates", "before", "squashed", "bounds"),
-)
 def _lstm_layer(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, widths: Any, reverse: bool
 ) -> Any:  # fmt: skip
     return kernels.lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, widths, reverse)
+
+
+_lstm, _lstm_packed = [
+    op(
+        name=last,
+        joint=_lstm_rule,
+        inputs=("x", "h0", "c0", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
+        outputs=3,
+        residuals=("matrix", "gates", "before", "squashed", "bounds"),
+    )(_lstm_layer)
+    for last in ("MkldnnRnnLayer", "Cat")
+]
 
 
 def _gru_rule(
@@ -181,17 +186,23 @@ def _gru_rule(
     return _wrapped(arrays, needs)
 
 
-@op(
-    name="GruLayer",
-    joint=_gru_rule,
-    inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
-    outputs=2,
-    residuals=("matrix", "gates", "new"),
-)
 def _gru_layer(
     x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool
 ) -> Any:
     return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
+
+
+# A layer, one of packed sequences, and a cell: nodes have the name of PyTorch's last step, which makes the output.
+_gru, _gru_packed, _gru_cell = [
+    op(
+        name=last,
+        joint=_gru_rule,
+        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
+        outputs=2,
+        residuals=("matrix", "gates", "new"),
+    )(_gru_layer)
+    for last in ("Stack", "Cat", "Add")
+]
 
 
 def _rnn_rule(
@@ -213,23 +224,36 @@ def _rnn_rule(
     return _wrapped(arrays, needs)
 
 
-@op(
-    name="RnnLayer",
-    joint=_rnn_rule,
-    inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
-    outputs=2,
-    residuals=("matrix", "states"),
-)
 def _rnn_layer(
     x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool, rectified: bool
 ) -> Any:  # fmt: skip
     return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
 
 
+_rnn, _rnn_packed = [
+    op(
+        name=last,
+        joint=_rnn_rule,
+        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
+        outputs=2,
+        residuals=("matrix", "states"),
+    )(_rnn_layer)
+    for last in ("Stack", "Cat")
+]
+
+#: The output of a layer with the batch first, where PyTorch does this in place.
+_batch_first: Any = renamed(
+    view_op("Transpose", lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)),
+    "TransposeBackward1",
+)
+
+
 # Under autocasting products alone are of low precision: then layers are composed of elementary ops.
 _STEPS: dict[Any, tuple[Callable[..., States], int]] = {
-    _lstm_layer: (_lstm_step, 2),
-    _gru_layer: (_gru_step, 1),
+    _lstm: (_lstm_step, 2),
+    _lstm_packed: (_lstm_step, 2),
+    _gru: (_gru_step, 1),
+    _gru_packed: (_gru_step, 1),
 }
 
 
@@ -369,7 +393,7 @@ def _stacked(
         if dropout and k < layers - 1:
             x = _dropped(x, dropout)
     if not packed and given["batch_first"]:
-        x = x.transpose(0, 1)
+        x = x.transpose(0, 1) if name == "lstm" else _batch_first(x)
     return (x, *[stack(each) for each in zip(*last, strict=True)])
 
 
@@ -405,7 +429,10 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
     projected = hx[0]._array.shape[2] != hx[1]._array.shape[2]
-    layer = _lstm_layer if projected else _unprojected
+    if "data" in given:
+        layer = _lstm_packed if projected else _unprojected_packed
+    else:
+        layer = _lstm if projected else _unprojected
     if autocast.on and autocast.active() and not projected and "data" not in given:
         # (PyTorch has a kernel for this, in which all is of low precision.)
         hx, given = autocast.lowered(hx, given)
@@ -416,14 +443,18 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _unprojected(*args: Any) -> Any:
-    return _lstm_layer(*args[:-2], None, *args[-2:])
+    return _lstm(*args[:-2], None, *args[-2:])
+
+
+def _unprojected_packed(*args: Any) -> Any:
+    return _lstm_packed(*args[:-2], None, *args[-2:])
 
 
 def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
     return _lstm_step(projected, states, w_hh, b_hh, None)
 
 
-_STEPS[_unprojected] = _unprojected_step, 2
+_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _unprojected_step, 2
 
 
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
@@ -440,7 +471,8 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         (torch.Size([5, 2, 4]), True)
     """
     given = _bound("gru", args, kwargs)
-    out, h = _stacked("gru", _gru_layer, [given["hx"]], False, given)
+    layer = _gru_packed if "data" in given else _gru
+    out, h = _stacked("gru", layer, [given["hx"]], False, given)
     return out, h
 
 
@@ -454,7 +486,8 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         tensor([[[0.9427]]])
     """
     given = _bound("rnn_tanh", args, kwargs)
-    out, h = _stacked("rnn_tanh", _tanh_layer, [given["hx"]], False, given)
+    layer = _tanh_packed if "data" in given else _tanh_layer
+    out, h = _stacked("rnn_tanh", layer, [given["hx"]], False, given)
     return out, h
 
 
@@ -468,20 +501,29 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         tensor([[[2.]]])
     """
     given = _bound("rnn_relu", args, kwargs)
-    out, h = _stacked("rnn_relu", _relu_layer, [given["hx"]], False, given)
+    layer = _relu_packed if "data" in given else _relu_layer
+    out, h = _stacked("rnn_relu", layer, [given["hx"]], False, given)
     return out, h
 
 
 def _tanh_layer(*args: Any) -> Any:
-    return _rnn_layer(*args, False)
+    return _rnn(*args, False)
+
+
+def _tanh_packed(*args: Any) -> Any:
+    return _rnn_packed(*args, False)
 
 
 def _relu_layer(*args: Any) -> Any:
-    return _rnn_layer(*args, True)
+    return _rnn(*args, True)
 
 
-_STEPS[_tanh_layer] = _tanh_step, 1
-_STEPS[_relu_layer] = _relu_step, 1
+def _relu_packed(*args: Any) -> Any:
+    return _rnn_packed(*args, True)
+
+
+_STEPS[_tanh_layer] = _STEPS[_tanh_packed] = _tanh_step, 1
+_STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 
 
 # Cells --------------------------------------------------------------------------------------------
@@ -546,7 +588,7 @@ def lstm_cell(
         _check_cell(input, each, w_ih, w_hh, label)
     if _as_layer(input, (*hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
-        _, h, c = _lstm_layer(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
+        _, h, c = _lstm(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
     else:
         h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh, None)
     return h, c
@@ -574,7 +616,7 @@ def gru_cell(
     _check_cell(input, hx, w_ih, w_hh)
     if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
-        found: Tensor = _gru_layer(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
+        found: Tensor = _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
         return found
     return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
@@ -629,9 +671,13 @@ def packed(x: Any, steps: Any, sequences: Any) -> Any:
     return x[steps, sequences]
 
 
-@op(name="PadPackedSequence", x=lambda g, steps, sequences: packed(g, steps, sequences))
+@op(x=lambda g, steps, sequences: packed(g, steps, sequences))
 def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: float) -> Any:
     """Return an array of `value`, of this shape, that holds x (count, ...) at these steps of these sequences."""
     out = np.full_like(x, value, order="C", shape=shape)
     out[steps, sequences] = x
     return out
+
+
+# PyTorch writes the sequences into parts of the array, one after the other.
+renamed(padded, "CopySlices").op.node_class.name = lambda node: "torch::autograd::CopySlices"

@@ -1078,6 +1078,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)
 
 
+@axis_is_dim
 @_sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.

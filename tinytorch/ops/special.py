@@ -22,9 +22,10 @@ from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import pointwise as basic
 from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
-from tinytorch.ops.shape import check_tensor, renamed
+from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 
 __all__ = [
     "angle", "clamp_max_", "clamp_min_", "conj", "conj_physical", "conj_physical_", "digamma", "erfinv", "frexp",
@@ -671,6 +672,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
     return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
 
 
+@axis_is_dim
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 
@@ -684,12 +686,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
     check_tensor(input, "logcumsumexp")
-    rank = max(input.ndim, 1)
-    if not -rank <= dim < rank:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
-        )
-    out: Tensor = _logcumsumexp(input, dim)
+    out: Tensor = _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
     return out
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -143,7 +142,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     """
     check_tensor(input, "kthvalue")
     axis = reductions.axis_of(dim, input._array.ndim, "kthvalue")
-    return _kthvalue(input, operator.index(k), axis, keepdim)
+    return _kthvalue(input, reductions.int_of(k, "kthvalue", "k"), axis, keepdim)
 
 
 # Quantiles ----------------------------------------------------------------------------------------
