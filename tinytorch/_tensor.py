@@ -647,6 +647,8 @@ def named_type(name: Any) -> dtypes.dtype:
             if name in (f"torch.{kind.tensor_name}Tensor", f"torch.{kind.name}"):
                 return kind
         raise ValueError(f"invalid type: '{name}'")
+    if name is Tensor:
+        return dtypes.get_default_dtype()
     return dtypes.as_dtype(getattr(name, "dtype", name))
 
 

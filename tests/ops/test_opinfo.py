@@ -84,7 +84,7 @@ KNOWN = {
         combinations|diff|einsum|trapezoid|trapz|cumulative_trapezoid : .* node
         __rmatmul__|matmul|cdist|quantile|nanquantile|renorm|special.ndtr : .* node
         _segment_reduce/.*|native_group_norm|grid_sampler_[23]d : .* node
-        nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|linear|pad/circular) : .* node
+        nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|pad/circular) : .* node
         nn.functional.(pairwise_distance|pdist|scaled_dot_product_attention) : .* node
     """,
     "the name of the node: PyTorch has another one for numbers, or for tensors": """
