@@ -30,6 +30,35 @@ def _squared_length(tril: Tensor, x: Tensor) -> Tensor:
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
+def the_one_given(
+    covariance_matrix: Tensor | None,
+    precision_matrix: Tensor | None,
+    scale_tril: Tensor | None,
+    error: type[Exception],
+) -> tuple[str, Tensor]:
+    """Return the matrix that is given and its name; raise `error` unless it is exactly one."""
+    given = {
+        "covariance_matrix": covariance_matrix,
+        "precision_matrix": precision_matrix,
+        "scale_tril": scale_tril,
+    }
+    matrices = [(name, each) for name, each in given.items() if each is not None]
+    if len(matrices) != 1:
+        raise error(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        )
+    return matrices[0]
+
+
+def scale_tril_of(name: str, matrix: Tensor) -> Tensor:
+    """Return lower triangular L with L L^T the covariance, of the matrix of that name."""
+    if name == "scale_tril":
+        return matrix
+    if name == "covariance_matrix":
+        return linalg.cholesky(matrix)
+    return _precision_to_scale_tril(matrix)
+
+
 def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return lower triangular L with L L^T the inverse of P: P = U U^T with upper U, L = U^-T."""
     flipped = linalg.cholesky(precision.flip((-2, -1)))
@@ -78,18 +107,7 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        matrices = [(name, each) for name, each in given.items() if each is not None]
-        if len(matrices) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        ((name, matrix),) = matrices
+        name, matrix = the_one_given(covariance_matrix, precision_matrix, scale_tril, ValueError)
         if matrix.dim() < 2:
             raise ValueError(
                 f"{name} {'' if 'matrix' in name else 'matrix '}must be at least two-dimensional, "
@@ -99,12 +117,7 @@ class MultivariateNormal(Distribution):
         self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
         self.loc = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
 
     _kept = ("_unbroadcasted_scale_tril",)
 

@@ -11,7 +11,7 @@ from tinytorch._tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.multivariate_normal import _precision_to_scale_tril
+from tinytorch.distributions.multivariate_normal import scale_tril_of, the_one_given
 from tinytorch.distributions.utils import lazy_property
 from tinytorch.ops.create import arange, as_tensor, eye, tril_indices
 from tinytorch.ops.matrices import cholesky_solve
@@ -64,17 +64,9 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        matrices = [(name, each) for name, each in given.items() if each is not None]
-        if len(matrices) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        ((name, matrix),) = matrices
+        name, matrix = the_one_given(
+            covariance_matrix, precision_matrix, scale_tril, AssertionError
+        )
         if matrix.dim() < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
@@ -93,12 +85,7 @@ class Wishart(ExponentialFamily):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
         self._chi2 = self._of_diagonal()
 
     _kept = ("_unbroadcasted_scale_tril",)
