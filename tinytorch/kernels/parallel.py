@@ -20,9 +20,8 @@ __all__ = ["BLOCK", "LARGE", "each", "get_threads", "rows", "set_threads", "shar
 Array = Any
 Piece = Callable[[int, int], None]
 
-LARGE = (
-    1 << 18
-)  # elements from which on it pays to share a function like exp; sums and products take twice as many
+# Elements from which on it pays to share a function like exp; sums and products take twice as many.
+LARGE = 1 << 18
 # Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
 # smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
 BLOCK = 1 << 18
