@@ -387,6 +387,36 @@ def test_tensordot_of_dimensions_that_do_not_fit(dims: Any, words: str) -> None:
         assert words in str(caught.value)
 
 
+@needs_oracle
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.tensordot(v, v, 1)",
+        "torch.tensordot(v, w[::2], 1)",
+        "torch.tensordot(v[None], v, 1)",
+        "torch.tensordot(v[None], w[::2], 1)",
+        "torch.tensordot(w[None, ::2], v[:, None], 1)",
+        "torch.tensordot(m, m, 2)",
+        "torch.tensordot(m, m.T, 2)",
+        "torch.tensordot(m, m, ([0, 1], [1, 0]))",
+        "torch.tensordot(m.T, m.T, ([1, 0], [1, 0]))",
+        "torch.tensordot(v, w[::2], 0)",
+        "torch.tensordot(m, w[:4:2], 1)",
+    ],
+)
+def test_tensordot_of_booleans_is_computed_as_the_memory_lies(call: str) -> None:
+    def outcome(library: Any) -> Any:
+        v = library.tensor([True, False, True])
+        w = library.tensor([True, True, False, True, True, False])
+        m = library.tensor([[True, False], [True, True]])
+        try:
+            return eval(call, {"torch": library, "v": v, "w": w, "m": m}).tolist()
+        except NotImplementedError as error:
+            return str(error)
+
+    assert outcome(tinytorch) == outcome(torch)
+
+
 def test_tensordot_of_a_dimension_out_of_range() -> None:
     with pytest.raises(
         IndexError,

@@ -835,12 +835,14 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     right = [j for j in range(y.ndim) if j not in theirs]
     inside = math.prod([x.shape[i] for i in ours])
     rows, columns = ([t.shape[i] for i in kept] for t, kept in ((x, left), (y, right)))
-    if autocast.on and not left and not right:  # no product of matrices to PyTorch
-        return (a.permute(ours) * b.permute(theirs)).sum(dtype=a.dtype)
-    product = mm(
-        a.permute(left + ours).reshape((math.prod(rows), inside)),
-        b.permute(theirs + right).reshape((inside, math.prod(columns))),
-    )
+    p, q = a.permute(left + ours), b.permute(theirs + right)
+    if math.prod(rows) * math.prod(columns) != 1:
+        shape = math.prod(rows), inside, math.prod(columns)
+        product = mm(p.reshape(shape[:2]), q.reshape(shape[1:]))
+    elif p.is_contiguous() and q.is_contiguous():
+        product = dot(p.reshape(-1), q.reshape(-1))
+    else:  # one number, from memory with gaps: PyTorch computes it also where it has no `dot`
+        product = (p.reshape(-1) * q.reshape(-1)).sum(dtype=a.dtype)
     return product.reshape(rows + columns)
 
 
