@@ -21,13 +21,30 @@ from tests.same import same_as_pytorch
 
 #: Modules and the names that programs take from them; each name is in PyTorch, too.
 NAMES = """
+    cpu.amp.autocast_mode: autocast
+    cpu.amp.grad_scaler: GradScaler
+    cuda.amp: autocast GradScaler custom_fwd custom_bwd amp_definitely_not_available
+    cuda.amp.autocast_mode: autocast custom_fwd custom_bwd
+    cuda.amp.common: amp_definitely_not_available
+    cuda.amp.grad_scaler: GradScaler
     _C: DispatchKey DispatchKeySet DisableTorchFunctionSubclass Generator _log_api_usage_once _get_tracing_state
+    _C: _TensorMeta _nn Node Value
     _custom_ops: custom_op impl
-    _dynamo: config disable reset allow_in_graph graph_break is_compiling optimize list_backends
+    _dynamo: config disable reset allow_in_graph graph_break is_compiling optimize list_backends OptimizedModule
+    _dynamo: mark_dynamic mark_static maybe_mark_dynamic
     _dynamo.config: suppress_errors verbose capture_scalar_outputs
+    _dynamo.eval_frame: OptimizedModule
     _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
     _dynamo.utils: is_compile_supported
+    _higher_order_ops: associative_scan cond foreach_map map scan while_loop
+    _higher_order_ops.associative_scan: associative_scan
+    _higher_order_ops.cond: cond
+    _higher_order_ops.foreach_map: foreach_map
+    _higher_order_ops.map: map
+    _higher_order_ops.scan: scan
+    _higher_order_ops.while_loop: while_loop
     _inductor.config: debug max_autotune fx_graph_cache
+    _logging: set_logs getArtifactLogger warning_once
     _subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake
     ao.quantization: QuantStub DeQuantStub
     cuda.memory: memory_allocated max_memory_allocated empty_cache memory_stats mem_get_info reset_peak_memory_stats
@@ -37,6 +54,7 @@ NAMES = """
     distributed.distributed_c10d: ProcessGroup
     distributed.nn: all_gather all_reduce
     distributed.tensor: DTensor
+    distributions: Wishart
     fft: fft ifft rfft irfft fft2 ifft2 fftn fftfreq rfftfreq fftshift ifftshift
     functional: einsum norm tensordot cdist meshgrid split unique block_diag broadcast_tensors atleast_2d
     futures: Future collect_all wait_all
@@ -51,30 +69,37 @@ NAMES = """
     library: Library custom_op define impl register_fake register_autograd register_kernel register_vmap
     multiprocessing: spawn start_processes Process Queue Pool get_context set_start_method ProcessRaisedException
     nn.common_types: _size_1_t _size_2_t _size_3_t _size_any_t _ratio_2_t _size_2_opt_t _tensor_list_t _maybe_indices_t
+    autograd: SavedTensor
+    _C: is_grad_enabled _WeakTensorRef
+    nn.utils.prune: _validate_pruning_amount _compute_norm
     nn.grad: conv1d_input conv1d_weight conv2d_input conv2d_weight conv3d_input conv3d_weight
     nn.modules.channelshuffle: ChannelShuffle
     nn.modules.pixelshuffle: PixelShuffle PixelUnshuffle
     nn.parallel: DataParallel DistributedDataParallel
     nn.parallel.distributed: DistributedDataParallel
     nn.parallel.scatter_gather: scatter scatter_kwargs gather
-    nn.utils.stateless: functional_call
+    nn.utils.stateless: functional_call _reparametrize_module
     onnx: export is_in_onnx_export register_custom_op_symbolic
     onnx.symbolic_helper: parse_args
     onnx.symbolic_opset11: __doc__
     random: manual_seed fork_rng get_rng_state
-    serialization: load save DEFAULT_PROTOCOL
+    serialization: load save DEFAULT_PROTOCOL MAP_LOCATION
     types: Number Device Tensor
     utils.checkpoint: checkpoint get_device_states set_device_states
+    utils._foreach_utils: _group_tensors_by_device_and_dtype _has_foreach_support _device_has_foreach_support
     utils._pytree: tree_map tree_flatten tree_unflatten tree_leaves tree_map_only register_pytree_node TreeSpec
+    utils._pytree: SUPPORTED_NODES LeafSpec PyTree _get_node_type
     utils.benchmark: Timer Measurement
     utils.data: DistributedSampler
     utils.data._utils.collate: default_collate default_collate_fn_map collate collate_tensor_fn default_convert
     utils.data._utils.collate: np_str_obj_array_pattern
     utils.data._utils.worker: get_worker_info WorkerInfo
-    utils.data.dataloader: DataLoader default_collate
+    utils.data.dataloader: DataLoader default_collate _BaseDataLoaderIter _SingleProcessDataLoaderIter
+    utils.data.dataloader: _MultiProcessingDataLoaderIter
     utils.data.dataset: Dataset random_split
     utils.data.distributed: DistributedSampler
     utils.data.sampler: Sampler RandomSampler
+    utils.flop_counter: FlopCounterMode
     utils.hooks: RemovableHandle
     utils.model_zoo: load_url tqdm
     version: debug

@@ -77,6 +77,7 @@ F.cross_entropy(x, torch.tensor([0, 1])) | F.layer_norm(x, (2,)) | F.pad(x, (1, 
 torch.is_tensor(x) | torch.equal(x, x) | torch.allclose(x, x) | torch.chunk(x, 2) | torch.broadcast_tensors(x, x)
 F.embedding(torch.tensor([0]), x) | F.conv1d(x[None], torch.ones(1, 2, 1)) | torch.var_mean(x)
 torch.add(x, x, alpha=2)
+torch.dropout(x, 0.5, False) | torch.kl_div(x, x) | torch.hinge_embedding_loss(x, x, reduction=1)
 torch.add(input=x, other=1) | torch.is_floating_point(x) | torch.result_type(x, 1) | torch.numel(x)
 """
 

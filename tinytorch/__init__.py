@@ -112,7 +112,6 @@ from tinytorch.nn.functional import (
 from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
 from tinytorch import random
 from tinytorch.functions import *
-from tinytorch.losses import *
 from tinytorch.summary import summary
 from tinytorch.ops.create import inclusive_range as range
 from tinytorch import foreach as _foreach
@@ -139,6 +138,9 @@ _LATER = tuple(
     multiprocessing onnx overrides profiler testing utils xpu
     """.split()
 )
+_PRIVATE_LATER = (
+    "_C", "_VF", "_dynamo", "_higher_order_ops", "_inductor", "_logging", "_subclasses", "ao",
+)  # fmt: skip
 if _TYPE_CHECKING:
     from tinytorch import (
         accelerator,
@@ -166,7 +168,7 @@ if _TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER or name in ("_C", "_dynamo", "_inductor", "_subclasses", "ao"):
+    if name in _LATER or name in _PRIVATE_LATER:
         return _import_module(f"tinytorch.{name}")
     if name == "Future":
         return _import_module("tinytorch.futures").Future

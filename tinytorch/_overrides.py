@@ -342,19 +342,13 @@ _BINARY = frozenset(
 #: Members of Tensor that ask nobody.
 _SILENT = frozenset(
     """
-    __class__ __class_getitem__ __deepcopy__ __del__ __delattr__ __dict__ __dir__ __doc__ __getattribute__
-    __getstate__ __hash__ __init__ __init_subclass__ __module__ __new__ __reduce__ __reduce_ex__ __setattr__
-    __setstate__ __sizeof__ __slots__ __subclasshook__ __torch_function__ __weakref__ as_subclass __array_priority__
+    __array_priority__ __deepcopy__ __dict__ __dir__ __doc__ __hash__ __init_subclass__ __module__ __new__
+    __reduce_ex__ __slots__ __torch_function__ __weakref__ as_subclass
     """.split()
 )
 
-#: Modules of what is no function of tensors.
-_OTHERS = tuple(
-    """
-    absent autograd.autocast autograd.mode autograd.saved checks compiler func hub jit legacy library overrides random
-    serialization summary switches testing utils
-    """.split()
-)
+#: Modules, or packages, of what is no function of tensors.
+_OTHERS = "autograd.mode checks compiler func legacy serialization summary switches".split()
 _NOT_OVERRIDABLE = frozenset(
     """
     as_tensor broadcast_shapes can_cast from_numpy get_default_dtype is_storage is_tensor manual_seed promote_types
@@ -372,7 +366,7 @@ def _functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
         if name.startswith("_") or not inspect.isfunction(function) or name in _NOT_OVERRIDABLE:
             continue
         home = getattr(inspect.unwrap(function), "__module__", "").partition(".")[2]
-        if not home.startswith(_OTHERS):
+        if not any(home == each or home.startswith(f"{each}.") for each in _OTHERS):
             yield name, function
 
 
@@ -400,7 +394,7 @@ def _iterate(self: Any) -> Iterator[Any]:
     return iter(self.unbind(0))
 
 
-def _property(name: str, member: property) -> property:
+def _property(member: property) -> property:
     def get(self: Any) -> Any:
         return _asked(member.fget, made.__get__, (self,), {})
 
@@ -455,7 +449,7 @@ def activate() -> None:
         if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
             continue
         if isinstance(member, property):
-            made_property = _property(name, member)
+            made_property = _property(member)
             _put(Tensor, name, made_property)
             _names[made_property.__get__] = f"torch.Tensor.{name}.__get__"
             if member.fset is not None:

@@ -200,18 +200,22 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
         (torch.float16, torch.int16)
     """
-    _check_dtype("promote_types", "type1", 1, type1)
-    _check_dtype("promote_types", "type2", 2, type2)
+    type1 = _checked("promote_types", "type1", 1, type1)
+    type2 = _checked("promote_types", "type2", 2, type2)
     if isinstance(type1, _Absent) or isinstance(type2, _Absent):
         raise NotImplementedError(f"tinytorch has no tensors of dtype {type1!r} or {type2!r}")
     return _PROMOTED[type1, type2]
 
 
-def _check_dtype(name: str, argument: str, position: builtins.int, value: Any) -> None:
+def _checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
+    """Return a dtype, which may also be given as Python's `float`, `int` or `bool`."""
     if not isinstance(value, dtype):
+        if value in (builtins.float, builtins.int, builtins.bool):
+            return as_dtype(value)
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
         )
+    return value
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
@@ -222,8 +226,7 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
         >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
         (True, False)
     """
-    _check_dtype("can_cast", "from_", 1, from_)
-    _check_dtype("can_cast", "to", 2, to)
+    from_, to = _checked("can_cast", "from_", 1, from_), _checked("can_cast", "to", 2, to)
     return from_.category <= to.category
 
 
@@ -309,7 +312,7 @@ class finfo:
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _default[0] if type is None else type
-        _check_dtype("finfo", "type", 1, type)
+        type = _checked("finfo", "type", 1, type)
         if not type.is_floating_point:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
@@ -354,7 +357,7 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
-        _check_dtype("iinfo", "type", 1, type)
+        type = _checked("iinfo", "type", 1, type)
         if type is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != INTEGER:

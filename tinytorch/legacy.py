@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from tinytorch import dtypes
 from tinytorch._tensor import Tensor, legacy_new
@@ -10,7 +10,7 @@ from tinytorch.ops.storage import is_storage, set_
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "typename",
+    "IntTensor", "LongTensor", "ShortTensor", "eig", "lstsq", "matrix_rank", "solve", "symeig", "typename",
 ]  # fmt: skip
 
 
@@ -90,3 +90,32 @@ def typename(obj: Any, /) -> str:
     named = obj if hasattr(obj, "__qualname__") else type(obj)
     module = getattr(named, "__module__", None)
     return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
+
+
+# What PyTorch took away, and says by what to replace ----------------------------------------------
+
+
+def _removed(name: str, instead: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is now {instead}."
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Raise RuntimeError: PyTorch has no `{name}` any more; it is now {instead}.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.{name}(torch.eye(2))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        RuntimeError: This function was deprecated since version 1.9 and is now removed...
+    """
+    return function
+
+
+eig = _removed("eig", "`torch.linalg.eig`, whose results are complex")
+lstsq = _removed("lstsq", "`torch.linalg.lstsq`, with the arguments the other way round")
+matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
+solve = _removed("solve", "`torch.linalg.solve`, with the arguments the other way round")
+symeig = _removed("symeig", "`torch.linalg.eigh`, or `eigvalsh` for the eigenvalues only")

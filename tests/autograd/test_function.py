@@ -864,3 +864,49 @@ def test_the_context_keeps_the_graph() -> None:
     ctx = Module.apply(x).grad_fn
     assert ctx.next_functions[0][0].variable is x
     assert ctx.saved_tensors[0] is x
+
+
+@needs_oracle
+@pytest.mark.parametrize("materialize", [True, False])
+def test_a_gradient_that_is_undefined(materialize: bool) -> None:
+    def program(torch: Any) -> Any:
+        seen = []
+
+        class Same(torch.autograd.Function):  # type: ignore[name-defined, misc]
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.set_materialize_grads(materialize)
+                return x
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                seen.append(grad)
+                return grad
+
+        x = torch.ones(2, requires_grad=True)
+        torch._C._functions.UndefinedGrad()(Same.apply(x)).backward(torch.ones(2))
+        return seen, x.grad
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_classes_of_what_nodes_keep_and_of_leaves_nodes() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.ones(2, requires_grad=True)
+        y = x.exp()
+        there = torch._C._WeakTensorRef(torch.ones(2)), torch._C._WeakTensorRef(x)
+        enabled = torch._C._autograd._saved_tensors_hooks_is_enabled
+        with torch.autograd.graph.disable_saved_tensors_hooks("no"):
+            inside = enabled()
+        with torch.no_grad():
+            recording = torch._C.is_grad_enabled()
+        return (
+            isinstance(y.grad_fn._raw_saved_result, torch.autograd.SavedTensor),
+            isinstance(y.grad_fn._raw_saved_result, torch._C._autograd.SavedTensor),
+            isinstance(y.grad_fn.next_functions[0][0], torch._C._functions.AccumulateGrad),
+            isinstance(y.grad_fn, torch._C._functions.AccumulateGrad),
+            [each.expired() for each in there], enabled(), inside, recording,
+        )  # fmt: skip
+
+    same_as_pytorch(program)

@@ -69,6 +69,30 @@ FORMATS = """
     F.batch_norm(y, t.zeros(3), t.ones(3))
     F.group_norm(x, 3)
     F.instance_norm(x)
+    F.conv2d(x, leaf(2, 3, 2, 2), leaf(2))
+    F.conv2d(x, leaf(6, 1, 2, 2), groups=3, padding=1, stride=2)
+    F.conv2d(x, leaf(2, 3, 1, 1))
+    F.conv2d(x.double(), leaf(2, 3, 2, 2, dtype="float64"))
+    F.conv2d(x.bfloat16(), leaf(2, 3, 2, 2, dtype="bfloat16"))
+    F.conv2d(x[0], leaf(2, 3, 2, 2))
+    F.conv2d(x.contiguous(), leaf(2, 3, 2, 2).contiguous(memory_format=t.channels_last))
+    F.conv2d(leaf(2, 3, 4, 6).transpose(2, 3), leaf(2, 3, 2, 2))
+    F.conv2d(leaf(2, 4, 6).unsqueeze(1), leaf(3, 1, 2, 2))
+    F.conv2d(leaf(2, 4, 6, 1).permute(0, 3, 1, 2), leaf(3, 1, 2, 2))
+    F.conv2d(leaf(2, 6).t().unsqueeze(1).unsqueeze(-1), leaf(3, 1, 2, 1))
+    F.conv_transpose2d(x, leaf(3, 2, 2, 2), leaf(2), stride=2)
+    F.conv_transpose2d(x.double(), leaf(3, 2, 2, 2, dtype="float64"))
+    F.conv_transpose2d(leaf(2, 3, 4, 6).double(), leaf(3, 2, 2, 2).double().contiguous(memory_format=t.channels_last))
+    F.conv3d(y, leaf(2, 3, 2, 2, 2))
+    F.conv3d(y.double(), leaf(2, 3, 2, 2, 2, dtype="float64"))
+    F.conv_transpose3d(y, leaf(3, 2, 2, 2, 2))
+    F.conv_transpose3d(y.double(), leaf(3, 2, 2, 2, 2, dtype="float64"))
+    F.conv1d(leaf(2, 6, 3).transpose(1, 2), leaf(2, 3, 2))
+    F.avg_pool1d(leaf(2, 6, 3).transpose(1, 2), 2)
+    F.adaptive_avg_pool1d(leaf(2, 6, 3).transpose(1, 2), 2)
+    F.pixel_shuffle(t.cat([x] * 4, 1), 2)
+    F.pixel_unshuffle(x, 2)
+    F.channel_shuffle(x, 3)
 """
 
 NAMES = """
@@ -253,6 +277,23 @@ def test_gradients_of_sharp_attention_of_16_bits(dtype: str, create_graph: bool)
 
 
 SAME = """
+    F.grad.conv1d_input((1, 1, 4), t.ones(1, 1, 2), t.ones(1, 1, 3))
+    t.nn.Conv2d(3, 2, 2).to(memory_format=t.channels_last).weight.stride()
+    t.nn.Conv3d(3, 2, 2).to("cpu", memory_format=t.channels_last_3d).weight.stride()
+    t.nn.Linear(3, 2).to(memory_format=t.channels_last).weight.stride()
+    t.nn.Fold((4, 5), 2, dilation=8)(t.ones(1, 12, 12))
+    t.nn.utils.spectral_norm(t.nn.LazyLinear(7))
+    t.nn.utils.weight_norm(t.nn.LazyLinear(7))
+    F.embedding_bag(t.tensor([1, 10]), t.ones(10, 2), t.tensor([0]))
+    F.embedding_bag(t.tensor([-1, 1]), t.ones(10, 2).half(), t.tensor([0]), mode="sum")
+    F.embedding_bag(t.tensor([1, 10]), t.ones(10, 2).double(), t.tensor([0]))
+    F.embedding_bag(t.tensor([1, 10]), t.ones(10, 2), t.tensor([0]), mode="max")
+    F.embedding_bag(t.tensor([1, -3]), t.ones(10, 2), t.tensor([0]), padding_idx=1)
+    F.embedding_bag(t.tensor([1, 2]), t.ones(10, 2).int(), t.tensor([0]))
+    F.embedding_bag(t.tensor([1, 2]), t.ones(3, 2), t.tensor([0]), mode="sum", per_sample_weights=t.ones(2).double())
+    t.tensor([1.0]).as_strided((0,), (1,), 2)
+    t._VF._add_relu(t.tensor([1.0, -1.0]), t.tensor([1.0, -1.0]), alpha=2)
+    t._VF.lstm_cell(t.ones(1, 2), (t.ones(1, 1), t.ones(1, 1)), t.ones(4, 2), t.ones(4, 1))
     t.nn.ReLU()([1.0])
     t.nn.ReLU(inplace=True)((1.0,))
     t.nn.Dropout()((1.0,))
@@ -304,3 +345,10 @@ def test_calls_with_unusual_arguments(expression: str) -> None:
         return eval(expression, names)  # the expressions above
 
     same_as_pytorch(program)
+
+
+def test_adagrad_needs_to_know_shapes() -> None:
+    for name in ("tinytorch", "torch"):
+        library = importlib.import_module(name)
+        with pytest.raises(ValueError, match="uninitialized parameter"):
+            library.optim.Adagrad(library.nn.LazyLinear(7).parameters())

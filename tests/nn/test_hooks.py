@@ -602,3 +602,36 @@ def test_a_copied_module_has_hooks_of_its_own() -> None:
     assert seen == [copied] and seen[0] is copied
     layer._load_state_dict_pre_hooks.clear()
     assert copied._load_state_dict_pre_hooks
+
+
+ON_NODES: dict[str, Any] = {
+    "linear": lambda torch: (torch.nn.Linear(3, 2), torch.ones(4, 3, requires_grad=True)),
+    "linear without bias": lambda torch: (torch.nn.Linear(3, 2, bias=False), torch.ones(4, 3)),
+    "convolution": lambda torch: (torch.nn.Conv1d(2, 3, 2), torch.ones(1, 2, 4)),
+    "layer norm": lambda torch: (torch.nn.LayerNorm(3), torch.eye(3).requires_grad_()),
+    "container": lambda torch: (
+        torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(3, 2)), torch.ones(4, 3, requires_grad=True),
+    ),
+    "activation": lambda torch: (torch.nn.Tanh(), torch.ones(3, requires_grad=True)),
+}  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("case", ON_NODES)
+def test_the_older_backward_hook_sees_one_nodes_gradients(case: str, replaced: bool) -> None:
+    def program(torch: Any) -> Any:
+        torch.manual_seed(0)
+        layer, x = ON_NODES[case](torch)
+        seen = []
+
+        def hook(module: Any, grad_input: Any, grad_output: Any) -> Any:
+            seen.append((type(module).__name__, grad_input, grad_output))
+            return tuple([g if g is None else g * 2 for g in grad_input]) if replaced else None
+
+        for each in layer.modules():
+            each.register_backward_hook(hook)
+        layer(x).sum().backward()
+        return seen, x.grad, [p.grad for p in layer.parameters()]
+
+    check(program)

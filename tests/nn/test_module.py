@@ -757,3 +757,15 @@ def test_conversions_with_new_parameters(overwrite, swap):
         )  # fmt: skip
 
     check(program)
+
+
+def test_loading_leaves_nothing_to_the_garbage_collector() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2)))
+    state = model.state_dict()
+    gc.collect()
+    gc.disable()
+    try:
+        model.load_state_dict(state)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

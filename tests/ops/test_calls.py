@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
@@ -105,6 +106,81 @@ CALLS = """
     torch.device("cpu:01")
     torch.device("cpu:0")
     x.layout is torch.strided
+    torch.add(x1=x, x2=x)
+    torch.add(a=x, other=2, alpha=3)
+    torch.exp(x1=x)
+    torch.sum(a=m)
+    torch.sum(x=m, axis=0, keepdims=True)
+    torch.sum(x=m, axis=0, out=torch.zeros(4))
+    torch.exp(a=x, out=torch.zeros(2))
+    torch.maximum(x1=x, x2=x, out=torch.zeros(2))
+    torch.mm(a=m, mat2=m)
+    torch.matmul(x1=m, x2=m)
+    torch.argmax(a=m, axis=1, keepdims=True)
+    torch.exp(x, a=x)
+    torch.maximum(x1=x)
+    torch.frobenius_norm(m, axis=1, keepdims=True)
+    torch.pow(self=2, exponent=x)
+    torch.remainder(self=2, other=x)
+    torch.repeat_interleave(x, 2, axis=0)
+    torch.repeat_interleave(repeats=torch.tensor([0, 2, 1]))
+    torch.gradient(m, axis=1)
+    torch.trapezoid(m, axis=0), torch.trapz(m, axis=0), torch.cumulative_trapezoid(m, axis=0)
+    torch.split_with_sizes(m, [1, 3], axis=1)
+    torch.unsafe_chunk(m, 2, axis=1), torch.unsafe_split_with_sizes(m, [1, 3], axis=1)
+    torch.select_scatter(m, x.new_ones(4), axis=1, index=0)
+    torch.zeros(1, 2).squeeze_(axis=0).shape, torch.zeros(2).unsqueeze_(axis=0).shape
+    x.copy_(other=torch.zeros(2))
+    m.sum_to_size(size=(1, 4))
+    torch.isin(element=2, test_elements=x), torch.isin(elements=x, test_element=1)
+    torch.cholesky_solve(x.view(2, 1), input2=torch.eye(2))
+    torch.orgqr(torch.ones(2, 1), input2=torch.ones(1))
+    torch.polygamma(np.int64(1), x), torch.polygamma(torch.tensor(1), x), x.mvlgamma(np.int64(1))
+    torch.polygamma(True, x)
+    torch.mvlgamma(x, True)
+    torch.tril_indices(2, 3, dtype=None, requires_grad=False, pin_memory=False)
+    torch.triu_indices(2, 3, dtype=torch.int32)
+    torch.tril_indices(2, 3, dtype=torch.float32)
+    torch.triu_indices(2, 2, requires_grad=True)
+    m.flip(True)
+    m.flip([True])
+    m.permute([True, 0])
+    m.tile(True)
+    m.roll(1, False)
+    m.tril(True)
+    m.triu(False)
+    torch.tensor_split(m, True)
+    torch.nonzero(m, as_tuple=True, out=torch.zeros(0, dtype=torch.int64))
+    torch.nonzero(m, as_tuple=False, out=torch.zeros(0, dtype=torch.int64))
+    torch.nonzero(m, as_tuple=True, out=None)
+    torch.nonzero(a=m)
+    torch.nonzero(m, as_tuple=1)
+    torch.nonzero(m, as_tuple=None)
+    m.nonzero(as_tuple="a")
+    m.nonzero(out=torch.zeros(0, dtype=torch.int64))
+    m.max(dim=torch.tensor(1)), torch.min(m, dim=torch.tensor(0), keepdim=True), m.max(torch.tensor(1.0))
+    torch.frobenius_norm(m, np.int64(1), True)
+    torch.avg_pool1d(m, np.int64(2), np.int64(1))
+    torch.histogramdd(m[:, :2], np.int64(2)).hist
+    torch.rot90(m, torch.tensor(1))
+    m.scatter(1, torch.tensor([[0], [1]]), value=torch.tensor(9.0))
+    m.clone().scatter_(1, torch.tensor([[0], [1]]), value=torch.tensor(9.0))
+    torch.add(x, np.float64(0.5), alpha=2), torch.add(x, np.int64(1), alpha=2), torch.sub(x, np.bool_(True), alpha=2)
+    torch.lerp(x, x, np.float64(0.5)), x.lerp(x, np.int64(1))
+    torch.promote_types(float, torch.int64), torch.can_cast(int, torch.float32), torch.can_cast(float, bool)
+    torch.promote_types(str, torch.int64)
+    torch.finfo(float).eps, torch.iinfo(int).max
+    torch.nn.LayerNorm(np.int64(2))(x), torch.nn.RMSNorm(np.int64(2))(x)
+    torch.addcdiv(2, x, x)
+    torch.cov(2)
+    torch.corrcoef(None)
+    torch.trapz(2)
+    torch.arange(4).view(dtype=float), torch.arange(4).view(dtype=bool).shape
+    m.clone().fill_diagonal_(torch.tensor(1))
+    torch.pdist(2)
+    torch.unsafe_chunk(2, 2)
+    torch.adjoint(2)
+    torch.argsort(2)
 """
 
 
@@ -129,3 +205,42 @@ def evaluate(text: str, torch: Any) -> Any:
 @pytest.mark.parametrize("text", [each.strip() for each in CALLS.strip().splitlines()])
 def test_same_as_pytorch(text: str) -> None:
     same_as_pytorch(lambda torch: evaluate(text, torch))
+
+
+ALONG = """
+    x.sum(d) x.mean(d) x.amax(d) x.amin(d) x.std(d) x.var(d) x.prod(d) x.logsumexp(d) x.nansum(d) x.nanmean(d)
+    x.max(d)[0] x.min(d)[0] x.median(d)[0] x.mode(d)[0] x.cumsum(d) x.cumprod(d) x.cummax(d)[0] x.logcumsumexp(d)
+    x.softmax(d) x.log_softmax(d) x.sort(d)[0] x.topk(1,d)[0] x.kthvalue(1,d)[0] x.flip(d) x.roll(1,d) x.unbind(d)[0]
+    x.select(d,0) x.narrow(d,0,1) x.unsqueeze(d) x.transpose(d,0) x.split(1,d)[0] x.chunk(2,d)[1] torch.cat([x,x],d)
+    torch.stack([x,x],d) x.index_select(d,torch.tensor([0])) x.quantile(0.5,d) x.diff(1,d) x.renorm(2,d,1.0)
+    x.norm(2,(d,)) torch.linalg.vector_norm(x,2,d) torch.nn.functional.normalize(x,2.0,d) x.unfold(d,2,1)
+    x.repeat_interleave(2,d) x.movedim(d,0) x.gather(d,torch.tensor([[0],[0]])) torch.var_mean(x,d)[0]
+    x.aminmax(dim=d)[0]
+"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", ["np.int64(1)", "np.int32(-1)", "torch.tensor(1)"])
+@pytest.mark.parametrize("text", ALONG.split())
+def test_a_dimension_that_is_no_int_of_pythons(text: str, kind: str) -> None:
+    if text == "x.max(d)[0]" and kind.startswith("torch"):
+        text = "x.max(d)"  # of two tensors
+    if text == "x.min(d)[0]" and kind.startswith("torch"):
+        text = "x.min(d)"
+
+    def program(torch: Any) -> Any:
+        x = (torch.arange(6.0).reshape(2, 3).sin() + 2).requires_grad_()
+        names = {"torch": torch, "x": x, "d": eval(kind, {"torch": torch, "np": np})}
+        result = eval(text, names)
+        (result * result).sum().backward()
+        return result, x.grad
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ["eig", "lstsq", "matrix_rank", "solve", "symeig"])
+def test_functions_that_pytorch_took_away(name: str) -> None:
+    for library in (importlib.import_module(each) for each in ("tinytorch", "torch")):
+        with pytest.raises(RuntimeError, match="deprecated since version"):
+            getattr(library, name)(*[library.eye(2)] * (2 if name in ("lstsq", "solve") else 1))

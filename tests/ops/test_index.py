@@ -581,3 +581,22 @@ def test_random_keys() -> None:
             return y, y.is_contiguous() or y._is_view(), x.grad, z
 
         same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("index", [[1, 0, 1], [[1], [0]], [], 1], ids=str)
+def test_parts_keep_the_order_of_the_axes_in_memory(index: Any) -> None:
+    def program(torch: Any) -> Any:
+        torch.manual_seed(0)
+        picked = torch.tensor(index, dtype=torch.int64)
+        pictures = torch.randn(3, 4, 5, 2).permute(0, 3, 1, 2)
+        sources = [
+            pictures, pictures[:, :, 1:], torch.randn(4, 5, 6).permute(2, 0, 1), torch.randn(4, 3).t(),
+            torch.randn(4, 5, 6).permute(2, 1, 0), torch.randn(4, 5, 1).expand(4, 5, 3), torch.randn(6, 4)[::2],
+        ]  # fmt: skip
+        parts = [source[picked] for source in sources]
+        return [(part, part.stride() if part.numel() else None) for part in parts], [
+            torch.nn.functional.dropout(part) for part in parts
+        ]
+
+    same_as_pytorch(program)

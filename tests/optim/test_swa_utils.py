@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
@@ -104,7 +103,6 @@ def test_a_training_with_swa():
     same_as_pytorch(program)
 
 
-@pytest.mark.skipif(not hasattr(tinytorch.nn, "BatchNorm1d"), reason="without batch normalisation")
 def test_update_bn():
     def program(t):
         t.manual_seed(0)

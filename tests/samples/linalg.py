@@ -28,7 +28,8 @@ for x, y in (
 SAMPLES += [
     sample("matmul", a, other=b), sample("matmul", np.asfortranarray(a), np.asfortranarray(b)),
     sample("Tensor.__matmul__", a, b), sample("Tensor.matmul", stack, b), sample("matmul", a.T, a),
-    sample("mm", a, b), sample("mm", a.T, a), sample("mm", counts, factors),
+    sample("mm", a, b), sample("mm", a.T, a), sample("spmm", a, b), sample("dsmm", a, b),
+    sample("mm", counts, factors),
     sample("Tensor.mm", a, mat2=b),
     sample("bmm", stack, other), sample("bmm", stack, stack.swapaxes(1, 2)),
     sample("bmm", stack[:0], other[:0]),
@@ -54,10 +55,10 @@ for scales in ({}, {"beta": 2}, {"alpha": -1.5}, {"beta": 0.5, "alpha": 3}, {"be
         Sample("addr", (normal(3, 3), v, w), scales, in_place=True),
     ]
 SAMPLES += [
-    Sample("addmm", (nan, a, b), {"beta": 0}, gradcheck=False),
-    Sample("addmv", (nan[:2], a, v), {"beta": 0}, gradcheck=False),
-    Sample("baddbmm", (nan, stack, other), {"beta": 0}, gradcheck=False),
-    Sample("addr", (nan[:3], v, w), {"beta": 0}, gradcheck=False),
+    sample("addmm", nan, a, b, beta=0),
+    sample("addmv", nan[:2], a, v, beta=0),
+    sample("baddbmm", nan, stack, other, beta=0),
+    sample("addr", nan[:3], v, w, beta=0),
     sample("addmm", scalar, a, b), sample("addmm", normal(2, 1), a, b),
     sample("addmv", scalar, a, v),
     sample("addmm", integers(4), counts, factors),

@@ -109,10 +109,8 @@ SAMPLES += [
     sample("clamp_max", integers(3, 4), 1),
     sample("clamp_max", distinct(3, 4), distinct(4, seed=2) + 0.07),
     sample("clamp_min", integers(3, 4), 1.5),
-    Sample("nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]),), gradcheck=False),
-    Sample(
-        "nan_to_num", (np.array([1.0, np.nan, np.inf, -np.inf]), 7.0, 8.0, 9.0), gradcheck=False
-    ),
+    sample("nan_to_num", np.array([1.0, np.nan, np.inf, -np.inf])),
+    sample("nan_to_num", np.array([1.0, np.nan, np.inf, -np.inf]), 7.0, 8.0, 9.0),
     Sample("lerp", (x, y, 0.3), in_place=True),
     Sample("lerp", (x, y, 0.7), in_place=True),
     Sample("lerp", (x, y, bounded), in_place=True),

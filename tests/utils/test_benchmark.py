@@ -123,3 +123,75 @@ def test_threads_are_put_back() -> None:
     names = {"note": lambda: counts.append(tinytorch.get_num_threads())}
     benchmark.Timer("note()", globals=names, num_threads=before + 1).timeit(2)
     assert set(counts) == {before + 1} and tinytorch.get_num_threads() == before
+
+
+def grid(b: Any, missing: int = 0, **given: Any) -> list[Any]:
+    """Return measurements for a table of two statements, two ways and two numbers of threads."""
+    made = []
+    for times, label in ((1, "add"), (3, "multiply")):
+        for ratio, way in ((1, "eager"), (6.5, "slow")):
+            for threads in (1, 4):
+                task: dict[str, Any] = {"label": "Sums", "sub_label": label, "description": way}
+                spec = b.TaskSpec("x + 1", "pass", **(task | {"num_threads": threads} | given))
+                seconds = [
+                    each * times * ratio / threads for each in (1e-4, 1.1e-4, 1.2e-4, 0.9e-4)
+                ]
+                made.append(b.Measurement(10, seconds, spec))
+    return made[: len(made) - missing]
+
+
+def task(b: Any, seconds: list[float], **given: Any) -> Any:
+    fields = {"stmt": "x", "setup": "pass", "label": "L", "description": "d"} | given
+    return b.Measurement(1, seconds, b.TaskSpec(**fields))
+
+
+WILD = [1e-3, 5e-3, 1e-2, 3e-3]
+TABLES: dict[str, Any] = {
+    "a grid": grid,
+    "merged": lambda b: grid(b) + grid(b),
+    "with a gap": lambda b: grid(b, missing=2),
+    "environments": lambda b: grid(b, env="new") + grid(b, env="older one"),
+    "no label": lambda b: [task(b, [1.0, 1.2], label=None)],
+    "two labels": lambda b: [task(b, [1e-3]), task(b, [2e-6], label="M")],
+    "fluctuating": lambda b: [task(b, WILD), task(b, [1e-3, 1e-3], stmt="steady")],
+    "far apart": lambda b: [task(b, [1e-9]), task(b, [2e-3], stmt="long")],
+    "close": lambda b: [
+        task(b, [each * 1e-3], stmt=str(each)) for each in (1, 1.005, 1.05, 1.5, 2, 5)
+    ],
+    "none": lambda b: [],
+}
+SETTINGS: dict[str, Any] = {
+    "plain": lambda c: None,
+    "trimmed": lambda c: c.trim_significant_figures(),
+    "by columns": lambda c: c.colorize(),
+    "by rows": lambda c: c.colorize(rowwise=True),
+    "warnings": lambda c: c.highlight_warnings(),
+    "all": lambda c: (c.trim_significant_figures(), c.colorize(), c.highlight_warnings()),
+}  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("table", TABLES)
+def test_compare(table: str, setting: str, capsys: Any) -> None:
+    def program(torch: Any) -> Any:
+        compare = of(torch).Compare(TABLES[table](of(torch)))
+        SETTINGS[setting](compare)
+        compare.extend_results(iter([]) if table == "none" else [])
+        compare.print()
+        return str(compare), capsys.readouterr().out
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_compare_takes_measurements_alone() -> None:
+    same_as_pytorch(lambda torch: of(torch).Compare([1]))
+    same_as_pytorch(lambda torch: of(torch).ordered_unique([2, 1, 2, 3, 1]))
+    same_as_pytorch(lambda torch: task(of(torch), []).mean)
+
+
+def test_compare_of_what_a_timer_measured() -> None:
+    timer = benchmark.Timer("x + 1", globals={"x": 1}, label="Sum", description="ints")
+    text = str(benchmark.Compare([timer.timeit(3), timer.blocked_autorange(min_run_time=0.01)]))
+    assert "- Sum -" in text and text.count("x + 1") == 1 and "ints" in text

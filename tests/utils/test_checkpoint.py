@@ -659,3 +659,43 @@ def test_what_was_recomputed_is_let_go_as_it_is_used() -> None:
     x = tinytorch.ones(10, requires_grad=True)
     checkpoint(function, x, use_reentrant=False).sum().backward(retain_graph=True)
     assert alive[-1] < alive[1]
+
+
+@needs_oracle
+@both
+@parametrize("enabled", [False, True])
+def test_the_second_run_casts_as_the_first(reentrant: bool, enabled: bool) -> None:
+    def program(torch: Any) -> Any:
+        seen = []
+
+        def function(x: Any, y: Any) -> Any:
+            z = torch.mm(x, y)
+            seen.append(z.dtype)
+            return torch.mm(z, z)
+
+        x, y = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            out = torch.utils.checkpoint.checkpoint(function, x, y, use_reentrant=reentrant)
+        out.float().sum().backward()
+        return seen, x.grad, y.grad
+
+    same_as_pytorch(program, rtol=2e-2, atol=1e-2)
+
+
+@needs_oracle
+@both
+def test_the_second_run_does_not_cast_though_backward_does(reentrant: bool) -> None:
+    def program(torch: Any) -> Any:
+        seen = []
+
+        def function(x: Any) -> Any:
+            seen.append(torch.mm(x, x).dtype)
+            return torch.mm(x, x).exp()
+
+        x = torch.randn(3, 3, requires_grad=True)
+        out = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=reentrant).sum()
+        with torch.autocast("cpu", torch.bfloat16):
+            out.backward()
+        return seen, x.grad.dtype
+
+    same_as_pytorch(program)

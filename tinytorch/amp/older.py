@@ -9,7 +9,7 @@ from tinytorch import dtypes
 from tinytorch.amp.autocast_mode import autocast
 from tinytorch.amp.grad_scaler import GradScaler
 
-__all__ = ["deprecated", "older_names"]
+__all__ = ["deprecated", "older_autocast", "older_scaler"]
 
 
 def deprecated(name: str, instead: str) -> None:
@@ -21,12 +21,12 @@ def deprecated(name: str, instead: str) -> None:
     )
 
 
-def older_names(device: str, usual: dtypes.dtype) -> tuple[Any, Any]:
-    """Return the classes `autocast` and `GradScaler` of a device, which take the device's name for granted.
+def older_autocast(device: str, usual: dtypes.dtype) -> Any:
+    """Return the class `autocast` of a device, which takes the device's name for granted.
 
     Args:
         device: "cpu" or "cuda".
-        usual: the dtype that its `autocast` computes in if none is given.
+        usual: the dtype that it computes in if none is given.
     """
 
     class Autocast(autocast):
@@ -35,6 +35,12 @@ def older_names(device: str, usual: dtypes.dtype) -> tuple[Any, Any]:
         ) -> None:
             deprecated(f"{device}.amp.autocast", f"autocast('{device}', args...)")
             super().__init__(device, dtype, enabled, cache_enabled)
+
+    return _named(Autocast, autocast, f"{device}.amp.autocast_mode")
+
+
+def older_scaler(device: str) -> Any:
+    """Return the class `GradScaler` of a device, "cpu" or "cuda"."""
 
     class Scaler(GradScaler):
         def __init__(
@@ -49,8 +55,12 @@ def older_names(device: str, usual: dtypes.dtype) -> tuple[Any, Any]:
             factors = (init_scale, growth_factor, backoff_factor)
             super().__init__(device, *factors, growth_interval, enabled)
 
-    for made, base in ((Autocast, autocast), (Scaler, GradScaler)):
-        made.__name__ = made.__qualname__ = base.__name__
-        made.__module__ = f"tinytorch.{device}.amp"
-        made.__doc__ = f'`torch.amp.{base.__name__}("{device}", …)`: deprecated, as in PyTorch.'
-    return Autocast, Scaler
+    return _named(Scaler, GradScaler, f"{device}.amp.grad_scaler")
+
+
+def _named(made: Any, base: Any, module: str) -> Any:
+    made.__name__ = made.__qualname__ = base.__name__
+    made.__module__ = f"tinytorch.{module}"
+    device = module.partition(".")[0]
+    made.__doc__ = f'`torch.amp.{base.__name__}("{device}", …)`: deprecated, as in PyTorch.'
+    return made

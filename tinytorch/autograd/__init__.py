@@ -5,6 +5,7 @@ from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tinytorch.autograd.engine import backward, grad
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
+from tinytorch.autograd.op import SavedTensor
 from tinytorch.autograd.mode import (
     enable_grad,
     inference_mode,
@@ -18,8 +19,8 @@ from tinytorch.autograd.picture import picture
 from tinytorch.legacy import Variable
 
 __all__ = [
-    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
-    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
+    "Function", "SavedTensor", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+    "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled",
     "is_multithreading_enabled", "no_grad", "picture", "profiler", "set_detect_anomaly", "set_grad_enabled",
     "set_multithreading_enabled",
 ]  # fmt: skip

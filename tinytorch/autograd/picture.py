@@ -386,7 +386,7 @@ class Layout:
                 self._join(upper, lower)
         for arrow in arrows:
             self._join(self.last_above(arrow), arrow.target)
-        self.layers = self._order(len(boxes), arrows)
+        self.layers = self._order(len(boxes))
         self.x = self._place()
         self.top: list[tuple[int, int]] = []
         y = 0
@@ -429,7 +429,7 @@ class Layout:
             self.height += [0] * count
         return bends
 
-    def _order(self, boxes: int, arrows: list[Arrow]) -> list[list[int]]:
+    def _order(self, boxes: int) -> list[list[int]]:
         """Return the layers' items in an order in which few lines cross."""
         start = list(range(boxes)) + [0] * (len(self.layer) - boxes)
         for (source, _), bends in self.bends.items():

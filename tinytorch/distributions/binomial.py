@@ -10,9 +10,6 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
     ProbsOrLogits,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tinytorch.ops.create import arange
 from tinytorch.ops.random import binomial
@@ -68,16 +65,6 @@ class Binomial(ProbsOrLogits, Distribution):
     @property
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -15,7 +15,6 @@ from tinytorch.distributions.utils import (
     clamp_probs,
     lazy_property,
     logits_to_probs,
-    probs_to_logits,
 )
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import full_like, ones_like, zeros_like
@@ -105,11 +104,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         x = (self.probs - 0.5).pow(2)
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
         return where(self._outside(), variance, taylor)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds of the parameter."""
-        return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
     def probs(self) -> Tensor:

@@ -11,9 +11,6 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
     ProbsOrLogits,
     broadcast_all,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tinytorch.dtypes import finfo
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
@@ -63,16 +60,6 @@ class Geometric(ProbsOrLogits, Distribution):
     @property
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -12,8 +12,6 @@ from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.utils import (
     ProbsOrLogits,
     lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tinytorch.nn.functional import logsigmoid
 from tinytorch.ops.random import poisson
@@ -59,16 +57,6 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     @property
     def variance(self) -> Tensor:
         return self.mean / (-self.logits).sigmoid()
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @lazy_property
     def _gamma(self) -> Gamma:

@@ -13,9 +13,6 @@ from tinytorch.distributions.utils import (
     ProbsOrLogits,
     broadcast_all,
     clamp_probs,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tinytorch.ops.random import rand
 
@@ -49,16 +46,6 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         self.temperature = temperature
         self._set(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -171,7 +171,8 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 class ProbsOrLogits:
     """What distributions share that are given by `probs` or by `logits`, of which the other is computed when needed.
 
-    The parameter that was given is an attribute; the lazy property of the other looks at it.
+    The parameter that was given is an attribute; the lazy property of the other looks at it. Those here are for
+    one probability an element.
     """
 
     _kept: tuple[str, ...] = ("_given",)
@@ -188,6 +189,16 @@ class ProbsOrLogits:
         *rest, value = broadcast_all(*others, logits if probs is None else probs)
         self.__dict__[self._given] = value
         return tuple(rest)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def _param(self) -> Tensor:

@@ -120,13 +120,30 @@ def _single(indices: Indices) -> tuple[int, Array] | None:
     return None
 
 
+def _taken(x: Array, index: Array, axis: int) -> Array:
+    """Return the parts of `x`, which is not contiguous, at `index` along `axis`.
+
+    NumPy's `take` would copy all of `x` first. Parts along the first axis keep the order of their axes in memory, as
+    PyTorch's do: so pictures with their channels last do, when a batch of them is picked out.
+    """
+    if axis or any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True)):
+        out = x[(slice(None),) * axis + (index,)]
+        return out if out.flags.c_contiguous else out.copy("C")
+    order = [0, *sorted(range(1, x.ndim), key=lambda axis: -x.strides[axis])]
+    laid = x.transpose(order)
+    out = laid.take(index, axis=0) if laid.flags.c_contiguous else laid[index].copy("C")
+    more = index.ndim - 1
+    return out.transpose(*range(more + 1), *[more + order.index(d) for d in range(1, x.ndim)])
+
+
 def take(x: Array, indices: Indices) -> Array:
-    """Return the elements of `x` at `indices`, contiguous."""
+    """Return the elements of `x` at `indices`, contiguous, unless it is parts of one that is not."""
     checked(x, indices)
     try:
         single = _single(indices)
         if single is not None:
-            return x.take(single[1], axis=single[0])
+            axis, index = single
+            return x.take(index, axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
         out = x[key_of(indices)]
     except IndexError as error:
         out = _nothing(x, indices, error)
@@ -280,18 +297,18 @@ def check_vector(name: str, index: Array) -> None:
 
 
 def check_bounds(
-    index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = "", least: int = 0
+    index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = ""
 ) -> None:
-    """Raise an error unless all indices are in [least, length)."""
+    """Raise an error unless all indices are in [0, length)."""
     if not index.size:
         return
-    if not least and index.dtype == _INT64:
+    if index.dtype == _INT64:
         # As unsigned numbers negative ones are large: one look at all of them is enough.
         if np.maximum.reduce(flat(index).view(np.uint64)) < length:
             return
-    elif index.min() >= least and index.max() < length:
+    elif index.min() >= 0 and index.max() < length:
         return
-    bad = int(flat(index)[((index < least) | (index >= length)).reshape(-1)][0])
+    bad = int(flat(index)[((index < 0) | (index >= length)).reshape(-1)][0])
     raise error(text or f"index {bad} is out of bounds for dimension {dim} with size {length}")
 
 
@@ -313,7 +330,7 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
     return x.take(flat(index), axis=axis)
 
 
-def at_rows(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
+def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
     """Return the key of the rows at `index` along `dim`."""
     return (_ALL,) * dim + (flat(index),)
 

@@ -75,9 +75,11 @@ def axes_of(dim: Any, ndim: int, name: str) -> tuple[int, ...] | None:
 def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     """Return the shape after a reduction over `dim` (already checked) that keeps dimensions."""
     ndim = len(shape)
-    if dim is None or dim == () or dim == []:
+    if dim is None:
         return (1,) * ndim
     if isinstance(dim, (tuple, list)):
+        if not dim:
+            return (1,) * ndim
         gone = {each % ndim for each in dim} if ndim else set()
         return tuple([1 if i in gone else length for i, length in enumerate(shape)])
     if not ndim:

@@ -298,7 +298,7 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
     return out
 
 
-def split_sizes(length: int, size: int, dim: int) -> list[int]:
+def split_sizes(length: int, size: int) -> list[int]:
     """Return the lengths of the pieces of `size` (the last may be shorter) that `length` is cut into."""
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
@@ -345,6 +345,11 @@ def formatted(out: Array, x: Array) -> Array:
     """
     if x.flags.c_contiguous or not channels_last(x):
         return out
+    return with_channels_last(out)
+
+
+def with_channels_last(out: Array) -> Array:
+    """Return an array (N, C, *) with its channels last in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(out, 1, -1)), -1, 1)
 
 
@@ -353,6 +358,13 @@ def channels_last(x: Array) -> bool:
     shape, strides, least = x.shape, x.strides, 0
     if len(shape) not in (4, 5):
         return False
+    if 0 in strides:
+        # NumPy's for a new dimension: PyTorch's goes by the next one, as `Tensor.stride` says.
+        found = [*strides, x.itemsize]
+        for dim in range(x.ndim - 1, -1, -1):
+            if shape[dim] == 1 and not found[dim]:
+                found[dim] = found[dim + 1] * (*shape, 1)[dim + 1]
+        strides = tuple(found)
     for dim in (1, *range(x.ndim - 1, 1, -1), 0):
         if not shape[dim] or strides[dim] < least or (not dim and least == strides[1]):
             return False
@@ -415,7 +427,10 @@ def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offs
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {full(stride)}"
         )
-    available, needed = storage(x).nbytes, _end((size, stride, offset)) * x.itemsize
+    available = storage(x).nbytes
+    if 0 in size:  # no elements: they may lie anywhere
+        offset = min(offset, available // x.itemsize)
+    needed = _end((size, stride, offset)) * x.itemsize
     if needed > available or offset < 0:
         raise RuntimeError(
             f"setStorage: sizes {full(size)}, strides {full(stride)}, storage offset {offset}, and itemsize "

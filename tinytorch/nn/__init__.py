@@ -15,6 +15,8 @@ from tinytorch.nn.parameter import Parameter as Parameter
 from tinytorch.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from tinytorch.nn.parameter import UninitializedParameter as UninitializedParameter
 
+vars(functional)["grad"] = grad  # PyTorch's has it, too
+
 __all__ = sorted(
     [
         *modules.__all__,

@@ -12,7 +12,7 @@ import numpy as np
 from tinytorch._tensor import Tensor
 from tinytorch.autograd import autocast
 from tinytorch.kernels.resample import Map
-from tinytorch.ops import nn
+from tinytorch.ops import nn as ops
 from tinytorch.ops.resample import borders
 from tinytorch.ops.shape import check_tensor
 
@@ -62,7 +62,7 @@ def pad(
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        out: Tensor = nn.constant_pad(input, widths, 0 if value is None else value)
+        out: Tensor = ops.constant_pad(input, widths, 0 if value is None else value)
         return out
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

@@ -1,10 +1,50 @@
-"""Names of reductions and PyTorch's numbers for them; losses written for older versions ask for these."""
+"""Names of reductions, and PyTorch's numbers for them, for which losses written for older versions ask."""
 
 from __future__ import annotations
 
 import warnings
 
-_NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def checked_reduction(
+    size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3
+) -> str:
+    """Return the reduction that a loss is asked for, by its name or by the deprecated arguments.
+
+    Raises:
+        ValueError: there is no such reduction.
+
+    Example:
+        >>> from tinytorch.nn._reduction import checked_reduction
+        >>> checked_reduction(None, None, "sum")
+        'sum'
+    """
+    if size_average is not None or reduce is not None:
+        return _of_flags(size_average, reduce, stacklevel + 1)
+    if reduction not in ("none", "mean", "sum"):
+        if reduction == "elementwise_mean":
+            warnings.warn(
+                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
+                stacklevel=stacklevel,
+            )
+            return "mean"
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _of_flags(size_average: bool | None, reduce: bool | None, stacklevel: int | None) -> str:
+    """Return the reduction that the deprecated arguments stand for; warn of them unless `stacklevel` is None."""
+    if reduce is not None and not reduce:
+        name = "none"
+    else:
+        name = "mean" if size_average is None or size_average else "sum"
+    if stacklevel is not None:
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
+            stacklevel=stacklevel,
+        )
+    return name
 
 
 def get_enum(reduction: str) -> int:
@@ -18,15 +58,7 @@ def get_enum(reduction: str) -> int:
         >>> _reduction.get_enum("sum")
         2
     """
-    if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
-            stacklevel=2,
-        )
-        reduction = "mean"
-    if reduction not in _NUMBERS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return _NUMBERS[reduction]
+    return NUMBERS[checked_reduction(None, None, reduction)]
 
 
 def legacy_get_string(
@@ -39,16 +71,7 @@ def legacy_get_string(
         >>> _reduction.legacy_get_string(False, None, emit_warning=False)
         'sum'
     """
-    if reduce is not None and not reduce:
-        name = "none"
-    else:
-        name = "mean" if size_average is None or size_average else "sum"
-    if emit_warning:
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-            stacklevel=2,
-        )
-    return name
+    return _of_flags(size_average, reduce, 3 if emit_warning else None)
 
 
 def legacy_get_enum(
@@ -61,4 +84,4 @@ def legacy_get_enum(
         >>> _reduction.legacy_get_enum(None, False, emit_warning=False)
         0
     """
-    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
+    return NUMBERS[_of_flags(size_average, reduce, 3 if emit_warning else None)]

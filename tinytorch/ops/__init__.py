@@ -1,5 +1,19 @@
 """The calculus: each op's kernel with the formulas of its gradient (floor 3).
 
+| module | what |
+|---|---|
+| `pointwise`, `special` | on each element: arithmetic, comparison, logic; special functions and what is rarer |
+| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms, segments |
+| `shape`, `copies` | views, joining and splitting; copies of what views give, tensors with a view of them replaced |
+| `index` | reading and writing by index, gather and scatter, masks, sorting, searching |
+| `create`, `random`, `storage` | tensors from numbers; random ones; the memory of a tensor as PyTorch shows it |
+| `linalg` | products of matrices and vectors, `einsum` |
+| `decompose`, `solve` | `torch.linalg`: factorisations, determinants, norms; inverses, systems, functions of matrices |
+| `matrices` | linear algebra under the names that `torch` itself has; distances, covariances |
+| `nn`, `norm`, `attention`, `ctc`, `embedding` | of neural networks: activations, softmax, losses; and larger ones |
+| `conv`, `pool`, `resample`, `rnn` | convolutions, pooling, resizing and warping, recurrent layers |
+| `out` | no ops: `out=`, put around those that have it |
+
 It is `torch.ops`, too, where PyTorch has operators that programs define: see `tinytorch.library`.
 """
 

@@ -16,6 +16,7 @@ from tinytorch._tensor import Tensor
 from tinytorch.autograd import autocast
 from tinytorch.autograd.op import op
 from tinytorch.kernels import conv as kernels
+from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops.linalg import _C_NAMES
 from tinytorch.ops.nn import constant_pad
 
@@ -36,6 +37,19 @@ def _per_channel(g: Tensor) -> Tensor:
     return g.sum(dims)
 
 
+def _formatted(out: Any, x: Any, w: Any) -> Any:
+    """Return a convolution's result in the memory format of its input or its kernels, whichever has its channels last.
+
+    PyTorch's kernels do so, and what draws random numbers afterwards (`dropout`) draws them in the order of memory. For
+    volumes it has such kernels in single precision only.
+    """
+    for each in (x, w):
+        strides = each.strides
+        if strides[1] <= strides[-1] and channels_last(each):
+            return out if out.ndim == 5 and out.dtype.itemsize != 4 else with_channels_last(out)
+    return out
+
+
 @op(
     name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
@@ -49,7 +63,7 @@ def _per_channel(g: Tensor) -> Tensor:
 def _conv(
     x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
 ) -> Any:
-    return kernels.conv(x, w, b, stride, padding, dilation, groups, size)
+    return _formatted(kernels.conv(x, w, b, stride, padding, dilation, groups, size), x, w)
 
 
 @op(
@@ -68,7 +82,7 @@ def _conv_input(
     out = kernels.conv_input(y, w, size, stride, padding, dilation, groups)
     if b is not None:
         out += b.reshape((-1, *(1,) * len(size)))
-    return out
+    return _formatted(out, y, w)
 
 
 @op(
@@ -191,9 +205,7 @@ def _check_settings(settings: dict[str, Sizes], dims: int, groups: int) -> None:
         )
 
 
-def _check(
-    name: str, x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool
-) -> None:
+def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool) -> None:
     """Check what convolutions of both kinds ask of input, weight and bias."""
     shape, weight = list(x.shape), list(w.shape)
     if weight[0] < groups:
@@ -243,11 +255,11 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
 
 
 def _run(
-    name: str, x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
+    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
     dilation: Sizes, groups: int,
 ) -> Tensor:  # fmt: skip
     """Return a convolution of checked settings."""
-    _check(name, x, w, b, groups, transposed=False)
+    _check(x, w, b, groups, transposed=False)
     padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
     if any(n < k for n, k in zip(padded, reach, strict=True)):
@@ -261,11 +273,11 @@ def _run(
 
 
 def _run_transposed(
-    name: str, x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
+    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
     more: Sizes, groups: int, dilation: Sizes,
 ) -> Tensor:  # fmt: skip
     """Return a transposed convolution of checked settings."""
-    _check(name, x, w, b, groups, transposed=True)
+    _check(x, w, b, groups, transposed=True)
     _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu")
     if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):
         names = ("depth", "height", "width")[-max(len(stride), 2) :]
@@ -303,9 +315,9 @@ def _convolved(
     settings = {"stride": stride, "padding": padding, "dilation": dilation}
     strides, paddings, dilations = _settings(name, dims, input, weight, bias, settings, groups)
     if input.ndim == dims + 2:
-        return _run(name, input, weight, bias, strides, paddings, dilations, groups)
+        return _run(input, weight, bias, strides, paddings, dilations, groups)
     alone = input.unsqueeze(0)
-    return _run(name, alone, weight, bias, strides, paddings, dilations, groups).squeeze(0)
+    return _run(alone, weight, bias, strides, paddings, dilations, groups).squeeze(0)
 
 
 def _convolved_by_name(
@@ -436,13 +448,10 @@ def _transposed(
         name, dims, input, weight, bias, settings, groups
     )
     if input.ndim == dims + 2:
-        return _run_transposed(
-            name, input, weight, bias, strides, paddings, more, groups, dilations
-        )
+        return _run_transposed(input, weight, bias, strides, paddings, more, groups, dilations)
     alone = input.unsqueeze(0)
-    return _run_transposed(
-        name, alone, weight, bias, strides, paddings, more, groups, dilations
-    ).squeeze(0)
+    out = _run_transposed(alone, weight, bias, strides, paddings, more, groups, dilations)
+    return out.squeeze(0)
 
 
 def conv_transpose1d(
@@ -739,7 +748,13 @@ def fold(
             f"got input.size({input.ndim - 2})={rows} and kernel_size={kernel}."
         )
     places = kernels.conv_size(size, kernel, strides, paddings, dilations)
-    if places[0] * places[1] != columns or min(places) < 1:
+    if min(places) < 1:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={dilations}, padding={paddings}, "
+            f"stride={strides}, calculated shape of the array of sliding blocks as {tuple(places)}, which is too small "
+            "(non-positive)"
+        )
+    if places[0] * places[1] != columns:
         raise RuntimeError(
             f"Given output_size={size}, kernel_size={kernel}, dilation={dilations}, padding={paddings}, "
             f"stride={strides}, expected size of input's dimension {input.ndim - 1} to match the calculated number of "

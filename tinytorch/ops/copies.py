@@ -17,9 +17,10 @@ from tinytorch.autograd.op import op, view_op
 from tinytorch.autograd.view import check_write, count_write, needs_grad
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.shape import formatted
 from tinytorch.ops import nn
 from tinytorch.ops import shape as views
-from tinytorch.ops.shape import check_tensor, renamed
+from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 
 __all__ = [
     "alias_copy", "as_strided_", "as_strided_copy", "as_strided_scatter", "channel_shuffle", "constant_pad_nd",
@@ -366,6 +367,7 @@ def _replaced(
     return made
 
 
+@axis_is_dim
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
 
@@ -463,6 +465,7 @@ def as_strided_scatter(
     )
 
 
+@axis_is_dim
 def slice_inverse(
     input: Tensor,
     src: Tensor,
@@ -523,6 +526,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
 
 
+@axis_is_dim
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `split_with_sizes` does, as `unsafe_split` does.
 
@@ -531,10 +535,12 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
         >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
+    check_tensor(input, "unsafe_split_with_sizes")
     pieces = views.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
+@axis_is_dim
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `chunk` does, as `unsafe_split` does.
 
@@ -543,6 +549,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         >>> torch.unsafe_chunk(torch.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
     """
+    check_tensor(input, "unsafe_chunk")
     return _unsafe(_unsafe_split, views.chunk(input.detach(), chunks, dim), input, dim)
 
 
@@ -585,7 +592,9 @@ def _pixel_shuffle(x: Any, factor: int) -> Any:
     n = len(batch)
     split = x.reshape((*batch, c // factor**2, factor, factor, h, w))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor))
+    return formatted(
+        split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x
+    )
 
 
 @op(name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
@@ -594,7 +603,9 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     n = len(batch)
     split = x.reshape((*batch, c, h // factor, factor, w // factor, factor))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor))
+    return formatted(
+        split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x
+    )
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -661,7 +672,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 def _channel_shuffle(x: Any, groups: int) -> Any:
     batch, channels, *rest = x.shape
     split = x.reshape((batch, groups, channels // groups, *rest))
-    return split.swapaxes(1, 2).reshape(x.shape)
+    return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -716,6 +727,8 @@ def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
         check_write(self, recorded, overlap=True)
         self._current()
         before = self._view
+        if "axis" in kwargs and "squeeze" in name:
+            kwargs["dim"] = kwargs.pop("axis")
         made = view(self, *args, **kwargs)
         self._array = made._array
         count_write(self)

@@ -1421,9 +1421,11 @@ def tril_indices(
     col: int,
     offset: int = 0,
     *,
-    dtype: Dtype = dtypes.int64,
-    device: Any = None,
+    dtype: Dtype | None = dtypes.int64,
     layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return the indices, (2, N), of the lower triangle of a matrix, up to diagonal `offset`.
 
@@ -1434,9 +1436,7 @@ def tril_indices(
                 [0, 0, 1]])
     """
     _check_triangle(row, col, device, layout)
-    return finished(
-        np.stack(np.tril_indices(row, offset, col)).astype(dtypes.as_dtype(dtype).numpy)
-    )
+    return _indices("tril_indices", np.tril_indices(row, offset, col), dtype, requires_grad)
 
 
 def triu_indices(
@@ -1444,9 +1444,11 @@ def triu_indices(
     col: int,
     offset: int = 0,
     *,
-    dtype: Dtype = dtypes.int64,
-    device: Any = None,
+    dtype: Dtype | None = dtypes.int64,
     layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return the indices, (2, N), of the upper triangle of a matrix, from diagonal `offset` on.
 
@@ -1457,9 +1459,15 @@ def triu_indices(
                 [0, 1, 1]])
     """
     _check_triangle(row, col, device, layout)
-    return finished(
-        np.stack(np.triu_indices(row, offset, col)).astype(dtypes.as_dtype(dtype).numpy)
-    )
+    return _indices("triu_indices", np.triu_indices(row, offset, col), dtype, requires_grad)
+
+
+def _indices(name: str, found: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """Return the rows and columns of a triangle as one tensor."""
+    kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    if kind not in (dtypes.int64, dtypes.int32):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
+    return finished(np.stack(found).astype(kind.numpy), requires_grad)
 
 
 def _check_triangle(row: int, col: int, device: Any, layout: Any) -> None:

@@ -159,14 +159,32 @@ def embedding_bag(
         )
     check_tensor(weight, "embedding_bag", "weight")
     _check_indices("embedding_bag", indices)
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {weight.type()} instead (while checking arguments for embedding_bag)"
+        )
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {weight.type()} does not equal {per_sample_weights.type()} (while "
+            "checking arguments for embedding_bag)"
+        )
     rows, width = weight._array.shape
     sizes = _sizes(indices._array.size, offsets, include_last_offset)
     which, used = np.repeat(np.arange(len(sizes), like=sizes), sizes), indices._array
+    padded = padding_idx is not None and padding_idx != -1
     if used.size and not 0 <= used.min() <= used.max() < rows:
-        raise RuntimeError(
-            f"embedding_bag: Expected every index to be in [0, {rows}), but found one that is not"
+        place = int(np.argmax((used < 0) | (used >= rows)))
+        if mode == 2 or padded or weight.dtype is dtypes.float64:
+            raise RuntimeError(
+                "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                f"{used[place]}"
+            )
+        raise RuntimeError(  # (from the kernel that sums whole bags)
+            f"Index {place} of input takes value {used[place]} which is not in the valid range [0, {rows})"
         )
-    if padding_idx is not None and padding_idx != -1:
+    if padding_idx is not None and padded:
         row = operator.index(padding_idx) % rows
         kept = np.flatnonzero(used != row)
         if len(kept) < len(used):
@@ -177,7 +195,7 @@ def embedding_bag(
     bags: Tensor = wrap(which)
     lengths: Tensor = wrap(sizes)
     if mode == 2:
-        out, best = _largest(weight, used, which, sizes)
+        out, best = _largest(weight, used, sizes)
         return out, bags, lengths, best
     found: Tensor = nn.embedding(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
@@ -191,7 +209,7 @@ def embedding_bag(
     return out, none, wrap(np.zeros_like(sizes)), wrap(np.zeros_like(sizes))
 
 
-def _largest(weight: Tensor, used: Any, which: Any, sizes: Any) -> tuple[Tensor, Tensor]:
+def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
     """Return the maxima of the rows `used`, by bag, and the row of each, the first of equal ones."""
     width = weight._array.shape[1]
     best = np.full_like(sizes, -1, shape=(len(sizes), width))

@@ -28,6 +28,7 @@ from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.shape import (
     aliased,
+    also_by,
     axis_is_dim,
     cat,
     check_tensor,
@@ -131,8 +132,8 @@ def _seen(*operands: Any) -> bool:
     )
 
 
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Write the elements of `src`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
+def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of `other`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
 
     Raises:
         RuntimeError: the shapes do not fit.
@@ -143,8 +144,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         tensor([[1., 2.],
                 [1., 2.]])
     """
-    if isinstance(src, Tensor) and not _fits_into(src._array.shape, self._array.shape):
-        shape, given = self._array.shape, src._array.shape
+    if isinstance(other, Tensor) and not _fits_into(other._array.shape, self._array.shape):
+        shape, given = self._array.shape, other._array.shape
         if len(given) > len(shape):
             raise RuntimeError(
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(given)}"
@@ -154,13 +155,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
             f"non-singleton dimension {len(shape) - back}"
         )
-    if not isinstance(src, Tensor):
-        src = wrap(np.asarray(src))
-    if src._cell is self._cell or _seen(self, src):
-        return _copy[1](self, src)
-    if expanded(self._array) and not _same_places(self, src):
+    if not isinstance(other, Tensor):
+        other = wrap(np.asarray(other))
+    if other._cell is self._cell or _seen(self, other):
+        return _copy[1](self, other)
+    if expanded(self._array) and not _same_places(self, other):
         raise shared_places()
-    self._array[...] = src._array
+    self._array[...] = other._array
     count_write(self)
     return self
 
@@ -243,7 +244,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
             int(np.prod(shape[d + 1 :])) for d in range(len(shape))
         )
     keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
-    setitem(self, keys, fill_value)
+    setitem(self, keys, fill_value.item() if isinstance(fill_value, Tensor) else fill_value)
     return self
 
 
@@ -895,7 +896,7 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
             f"index_copy_(): index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
         )
     if x.ndim:
-        x[kernels.at_rows(x, axis, index)] = source
+        x[kernels.at_rows(axis, index)] = source
     else:
         x[...] = source.reshape(())
 
@@ -945,7 +946,7 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
         raise IndexError(
             f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
         )
-    x[kernels.at_rows(x, axis, index) if x.ndim else ...] = _fitting(value, x)
+    x[kernels.at_rows(axis, index) if x.ndim else ...] = _fitting(value, x)
 
 
 def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -1081,6 +1082,8 @@ def _scatterer(reduce: str | None, src: Any) -> Any:
 def _source(src: Any, value: Any) -> Any:
     if src is None and value is None:
         raise TypeError('scatter() missing 1 required positional arguments: "src"')
+    if isinstance(value, Tensor) and not value._array.ndim:
+        value = value.item()
     return value if src is None else src
 
 
@@ -1858,7 +1861,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 
     Args:
         input: the tensor.
-        out: left out (NotImplementedError).
+        out: where the function writes its result, if that is no tuple; the method has no `out`.
         as_tuple: return a tuple of vectors, one per dimension, fit for indexing.
 
     Returns:
@@ -1871,8 +1874,12 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
                 [1, 1]])
     """
     check_tensor(input, "nonzero")
-    if out is not None:
-        raise NotImplementedError("nonzero(out=...) is left out: use the result")
+    if type(as_tuple) is not bool:
+        raise TypeError(
+            f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
+        )
+    if out is not None:  # the function's is seen to in `ops/out.py`
+        raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
     array = input._array
     if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
@@ -2251,6 +2258,7 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
+@also_by(element="elements", test_element="test_elements")
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:

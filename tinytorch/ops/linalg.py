@@ -26,8 +26,8 @@ from tinytorch.ops.pointwise import _older_call, mul, plain
 from tinytorch.ops.shape import _unsafe_view, renamed
 
 __all__ = [
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "einsum", "ger", "inner", "matmul",
-    "mm", "mv", "outer", "tensordot", "trace", "vdot",
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "dsmm", "einsum", "ger", "inner",
+    "matmul", "mm", "mv", "outer", "spmm", "tensordot", "trace", "vdot",
 ]  # fmt: skip
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -345,6 +345,11 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     if b.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     return matmul(input, mat2)
+
+
+spmm = dsmm = (
+    mm  # for matrices of which one may be sparse: graph networks call them with dense ones, too
+)
 
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -898,7 +903,7 @@ def einsum(*args: Any) -> Tensor:
         for term, operand in zip(terms, operands, strict=True)
     ]
     wanted = _spelled(output, rest)
-    _check_output(output, wanted, spelled)
+    _check_output(output, spelled)
     operands = [
         _diagonals(term, operand, k)
         for k, (term, operand) in enumerate(zip(spelled, operands, strict=True))
@@ -1014,7 +1019,7 @@ def _spelled(term: list[Any], rest: int) -> list[Any]:
     return [*term[:i], *[("...", back) for back in range(rest - 1, -1, -1)], *term[i + 1 :]]
 
 
-def _check_output(output: list[Any], wanted: list[Any], spelled: list[list[Any]]) -> None:
+def _check_output(output: list[Any], spelled: list[list[Any]]) -> None:
     for letter in output:
         if letter is ...:
             continue

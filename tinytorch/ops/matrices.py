@@ -26,6 +26,7 @@ from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.shape import (
     _unsafe_view,
+    also_by,
     axis_is_dim,
     cat,
     check_tensor,
@@ -157,6 +158,7 @@ def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
         raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
 
 
+@also_by(input2="L")
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Return the solution of `A X = B` by the Cholesky factor of A.
 
@@ -391,6 +393,7 @@ def geqrf(input: Tensor) -> Any:
     return return_types.geqrf(_geqrf(input))
 
 
+@also_by(input2="tau")
 def orgqr(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of a product of Householder reflections; see `linalg.householder_product`.
 
@@ -517,7 +520,8 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
             "norm(): input dtype should be either floating point or complex. Got "
             f"{input.dtype.tensor_name} instead."
         )
-    return vector_norm(input, 2, dim if dim != () else None, keepdim)
+    none = isinstance(dim, (tuple, list)) and not dim
+    return vector_norm(input, 2, None if none else dim, keepdim)
 
 
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -766,6 +770,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
         tensor([5.0000, 1.0000, 4.2426])
     """
+    check_tensor(input, "pdist")
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not input.dtype.is_floating_point:
@@ -876,6 +881,7 @@ def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
 
 def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
     """Return twice the areas of the trapezoids."""
+    check_tensor(y, name, "y")
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = axis_of(dim, y.ndim, name)
@@ -886,6 +892,7 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
     return (heights if dx is None else heights * dx), axis - y.ndim
 
 
+@axis_is_dim
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
@@ -909,6 +916,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     return areas.sum(axis) / 2
 
 
+@axis_is_dim
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`.
 
@@ -920,6 +928,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
+@axis_is_dim
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
 ) -> Tensor:
@@ -993,6 +1002,7 @@ def cov(
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
+    check_tensor(input, "cov")
     if input.ndim > 2:
         raise RuntimeError(
             "cov(): expected input to have two or fewer dimensions but got an input with "
@@ -1040,6 +1050,7 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
+    check_tensor(input, "corrcoef")
     if input.ndim > 2:
         raise RuntimeError(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "

@@ -325,10 +325,10 @@ _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _of_one(function: Any, rule: Rule, name: str) -> Any:
-    def call(x: Any = _NOT_GIVEN, /, *, out: Any = None, input: Any = _NOT_GIVEN) -> Any:
-        if out is None and input is _NOT_GIVEN and x is not _NOT_GIVEN:
+    def call(x: Any = _NOT_GIVEN, /, *, out: Any = None, **named: Any) -> Any:
+        if out is None and not named and x is not _NOT_GIVEN:
             return function(x)
-        args = _given(name, (x, input), ("input",))
+        args = _given(name, (x,), named, ("input",))
         return function(*args) if out is None else _into(function, rule, name, out, args, {})
 
     return call
@@ -338,18 +338,10 @@ def _of_two(function: Any, rule: Rule, name: str) -> Any:
     if name in _OPERANDS:
         return _of_operands(function, rule, name, *_OPERANDS[name])
 
-    def call(
-        x: Any = _NOT_GIVEN,
-        y: Any = _NOT_GIVEN,
-        /,
-        *,
-        out: Any = None,
-        input: Any = _NOT_GIVEN,
-        other: Any = _NOT_GIVEN,
-    ) -> Any:
-        if out is None and y is not _NOT_GIVEN and input is _NOT_GIVEN and other is _NOT_GIVEN:
+    def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *, out: Any = None, **named: Any) -> Any:
+        if out is None and not named and y is not _NOT_GIVEN:
             return function(x, y)
-        args = _given(name, (x, input, y, other), ("input", "other"))
+        args = _given(name, (x, y), named, ("input", "other"))
         return function(*args) if out is None else _into(function, rule, name, out, args, {})
 
     return call
@@ -362,24 +354,15 @@ def _of_operands(
     title = getattr(getattr(function, "op", None), "name", name)
     title = title if title.startswith("special_") else name
 
-    def call(
-        x: Any = _NOT_GIVEN,
-        y: Any = _NOT_GIVEN,
-        /,
-        *,
-        out: Any = None,
-        input: Any = _NOT_GIVEN,
-        other: Any = _NOT_GIVEN,
-    ) -> Any:
+    def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *, out: Any = None, **named: Any) -> Any:
         if (
             type(x) is Tensor
             and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
             and out is None
-            and input is _NOT_GIVEN
-            and other is _NOT_GIVEN
+            and not named
         ):
             return function(x, y)
-        args = _given(name, (x, input, y, other), ("input", "other"))
+        args = _given(name, (x, y), named, ("input", "other"))
         if not (isinstance(args[0], Tensor) and (not both or isinstance(args[1], Tensor))):
             _check_operands(title, both, signatures, args)
         return function(*args) if out is None else _into(function, rule, name, out, args, {})
@@ -440,26 +423,81 @@ def _of_many(function: Any, rule: Rule, name: str) -> Any:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        if out is None and not kwargs and not more:
-            if z is not _NOT_GIVEN:
-                return function(x, y, z)
-            if y is not _NOT_GIVEN:
-                return function(x, y)
-            if x is not _NOT_GIVEN:
-                return function(x)
-        args = tuple([each for each in (x, y, z, *more) if each is not _NOT_GIVEN])
-        if out is None:
-            return function(*args, **kwargs)
-        return _into(function, rule, name, out, args, kwargs)
+        try:
+            if out is None and not kwargs and not more:
+                if z is not _NOT_GIVEN:
+                    return function(x, y, z)
+                if y is not _NOT_GIVEN:
+                    return function(x, y)
+                if x is not _NOT_GIVEN:
+                    return function(x)
+            args = tuple([each for each in (x, y, z, *more) if each is not _NOT_GIVEN])
+            if out is None:
+                return function(*args, **kwargs)
+            return _into(function, rule, name, out, args, kwargs)
+        except AttributeError as error:
+            refused = _not_a_tensor(function, name, (x, y, z, *more), kwargs, error)
+            if refused is None:
+                raise
+            raise refused from None
+        except TypeError:
+            renamed = _renamed(function, kwargs)
+            if renamed is None:
+                raise
+        return call(*args, out=out, **renamed)
 
     return call
 
 
-def _given(name: str, values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return arguments that may be given by place or by name, of which `values` are pairs."""
+def _not_a_tensor(
+    function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: AttributeError
+) -> TypeError | None:
+    """Return PyTorch's error if what an attribute was missing of is an argument that is no tensor, else None."""
+    given = error.obj
+    if isinstance(given, Tensor) or given is _NOT_GIVEN:
+        return None
+    kind = type(given)
+    shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+    for argument, value in kwargs.items():
+        if value is given:
+            return TypeError(f"{name}(): argument '{argument}' must be Tensor, not {shown}")
+    names = _parameter_names(inspect.unwrap(function))
+    for position, (argument, value) in enumerate(zip(names, args, strict=False), 1):
+        if value is given:
+            return TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}"
+            )
+    return None
+
+
+#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
+_NUMPY = {
+    "a": "input", "x": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim", "self": "input",
+}  # fmt: skip
+
+
+def _renamed(function: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Return arguments with NumPy's names replaced; None if there are none that the function does not have itself."""
+    if _NUMPY.keys().isdisjoint(kwargs):
+        return None
+    own = _parameter_names(inspect.unwrap(function))
+    renamed = {key if key in own else _NUMPY.get(key, key): kwargs[key] for key in kwargs}
+    return None if renamed.keys() == kwargs.keys() else renamed
+
+
+def _given(
+    name: str, placed: tuple[Any, ...], named: dict[str, Any], names: tuple[str, ...]
+) -> tuple[Any, ...]:
+    """Return arguments that may be given by place or by name, also by NumPy's."""
+    renamed = {}
+    for key, value in named.items():
+        public = key if key in names else _NUMPY.get(key, key)
+        if public not in names or (public != key and placed[names.index(public)] is not _NOT_GIVEN):
+            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+        renamed[public] = value
     args = []
-    for k, each in enumerate(names):
-        by_place, by_name = values[2 * k : 2 * k + 2]
+    for each, by_place in zip(names, placed, strict=True):
+        by_name = renamed.get(each, _NOT_GIVEN)
         if by_place is not _NOT_GIVEN and by_name is not _NOT_GIVEN:
             raise TypeError(f"{name}() got multiple values for argument '{each}'")
         if by_place is _NOT_GIVEN and by_name is _NOT_GIVEN:
@@ -526,6 +564,8 @@ def _into(
     """Write what `function` returns into `out`."""
     if local.state.autocast is not None:  # PyTorch has no autocasting into `out`
         return outside(_into, function, rule, name, out, args, kwargs)
+    if name == "nonzero" and kwargs.get("as_tuple"):
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     outs = (out,) if isinstance(out, Tensor) else out
     if not isinstance(outs, (tuple, list)) or not outs or not isinstance(outs[0], Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")

@@ -322,6 +322,8 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
     The two may come in the order of PyTorch's older calls, `x.add_(2, y)`.
     """
     kind = type(alpha)
+    if isinstance(other, np.generic):
+        other = other.item()
     if kind is int:
         return other, alpha
     if kind is not float:
@@ -1578,7 +1580,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """
     _check_same_dtype("end", end, input)
     if not isinstance(weight, Tensor):
-        out: Tensor = _lerp(input, end, weight)
+        out: Tensor = _lerp(input, end, plain("lerp", "weight", weight))
         return out
     out = _lerp_to(input, end, lerp_weight(input, weight))
     return out

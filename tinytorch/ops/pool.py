@@ -357,7 +357,9 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
     for position, (argument, row, value) in enumerate(
         zip(("kernel_size", "stride", "padding", "dilation"), (1, 1, 0, 1), arguments, strict=False)
     ):
-        omitted = argument == "stride" and (value is None or value in ((), []))
+        omitted = argument == "stride" and (
+            value is None or (isinstance(value, (tuple, list)) and not value)
+        )
         pairs.append(None if omitted else (row, *_ints(name, argument, position + 2, value, 1)))
     return [input.unsqueeze(-2), *pairs]
 

@@ -4,7 +4,10 @@ Every function draws from `default_generator` or from the `generator=` it is giv
 here: what is filled at random depends on no tensor, and what is drawn with a tensor's numbers as
 probabilities or means has zero gradients, as in PyTorch.
 
-`tinytorch.random` is this module: it also has `fork_rng`.
+To add one: a kernel in `kernels/random.py` draws PyTorch's numbers in PyTorch's order. What makes a tensor fills a
+`blank` one by `_fill`, as `rand`; a method that writes over its tensor calls `_fill` alone, as `normal_`; where tensors
+among the arguments have (zero) gradients it is an `op`, as `poisson`. What PyTorch has in `torch.random` is named in
+`tinytorch/random.py`.
 """
 
 from __future__ import annotations

@@ -49,6 +49,22 @@ def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `_numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for name, own in (("axis", "dim"), ("keepdims", "keepdim")):
+                if name in kwargs:
+                    kwargs[own] = kwargs.pop(name)
+            if isinstance(kwargs.get("dim"), Tensor):
+                kwargs["dim"] = kernels.int_of(kwargs["dim"], function.__name__, "dim")
+        return function(*args, **kwargs)
+
+    return call
+
+
 def _cast(x: Any, dtype: Any, name: str) -> Any:
     """Return the array in the dtype to sum (or multiply) in: the one asked for, or int64."""
     if dtype is None:
@@ -218,12 +234,13 @@ def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
 
     Args:
         input: the tensor.
-        *size: the size of the result, as ints or as one sequence.
+        *sizes: the size of the result, as ints or as one sequence.
+        size: the sequence, by name.
 
     Raises:
         RuntimeError: `size` cannot be expanded to the size of `input`.
@@ -233,10 +250,12 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         >>> torch.ones(2, 3).sum_to_size(1, 3)
         tensor([[2., 2., 2.]])
     """
-    if not size:
+    if size is not None and not sizes:
+        sizes = (size,)
+    if not sizes:
         raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
-    several = len(size) == 1 and isinstance(size[0], (tuple, list))
-    target: tuple[int, ...] = tuple(size[0]) if several else size
+    several = len(sizes) == 1 and isinstance(sizes[0], (tuple, list))
+    target: tuple[int, ...] = tuple(sizes[0]) if several else sizes
     shape = input._array.shape
     if shape == target and shape:
         return input
@@ -555,7 +574,7 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     )
 
 
-@_numpy_names
+@_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; or along `dim` with its index; or the larger of two tensors.
 
@@ -599,7 +618,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     return _max_all(input) if dim is None else _max_dim(input, dim, keepdim)
 
 
-@_numpy_names
+@_dim_or_other
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; or along `dim` with its index; or the smaller of two tensors.
 

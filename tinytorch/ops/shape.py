@@ -24,7 +24,7 @@ from tinytorch.autograd.op import op, pointwise, view_op
 from tinytorch.device import as_device
 from tinytorch.device import device as Device
 from tinytorch.kernels import shape as kernels
-from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 
 __all__ = [
     "adjoint", "as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
@@ -105,6 +105,7 @@ def _ints(
             wrong = next((each for each in named if each != argument), argument)
             raise TypeError(f"{name}() got an unexpected keyword argument '{wrong}'")
         values = (named[argument],)
+    given = values
     if len(values) == 1:
         first = values[0]
         if isinstance(first, (tuple, list)):
@@ -118,6 +119,12 @@ def _ints(
             break
     else:
         return values
+    if bool in map(type, values):  # an int to Python, but not to PyTorch
+        at = list(map(type, values)).index(bool)
+        what = "not bool" if values == given else f"but found element of type bool at pos {at}"
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, {what}"
+        )
     try:
         return tuple([operator.index(value) for value in values])
     except TypeError:
@@ -126,6 +133,11 @@ def _ints(
             f"{name}() received an invalid combination of arguments - got ({kinds}), but expected ints or a "
             f"sequence of ints as '{argument}'"
         ) from None
+
+
+def _check_int(value: Any, name: str, argument: str) -> None:
+    if type(value) is not int:
+        int_of(value, name, argument)
 
 
 def _missing(name: str, argument: str) -> TypeError:
@@ -169,7 +181,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
             return _view_of_type(input, first)
     elif not shape:
         if dtype is not None:
-            return _view_of_type(input, dtype)
+            return _view_of_type(input, dtypes.as_dtype(dtype))
         if size is None:
             raise TypeError(
                 "view() received an invalid combination of arguments - got (), but expected a size or a dtype"
@@ -560,6 +572,7 @@ def adjoint(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
+    check_tensor(input, "adjoint")
     return _transposed_matrices(input, "mH")
 
 
@@ -1022,10 +1035,11 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
             f"{type(split_size_or_sections).__name__}"
         ) from None
     axis = axis_of(dim, tensor._array.ndim, "split")
-    sizes = kernels.split_sizes(tensor._array.shape[axis], size, axis)
+    sizes = kernels.split_sizes(tensor._array.shape[axis], size)
     return _split(tensor, sizes, axis)
 
 
+@axis_is_dim
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
 
@@ -1075,7 +1089,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     length = input._array.shape[axis]
     if not length:
         return _split_with_sizes(input, (0,) * chunks, axis)
-    return _split(input, kernels.split_sizes(length, -(-length // chunks), axis), axis)
+    return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
 
 
 @axis_is_dim
@@ -1121,6 +1135,11 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [0, *indices_or_sections, length]
     else:
+        if isinstance(indices_or_sections, bool):
+            raise TypeError(
+                "tensor_split() received an invalid combination of arguments - got (Tensor, bool), but expected an "
+                "int, or a tuple or tensor of them"
+            )
         count = operator.index(indices_or_sections)
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
@@ -1162,6 +1181,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
                 [3]]), tensor([[2],
                 [4]]))
     """
+    check_tensor(input, "hsplit")
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
@@ -1587,8 +1607,9 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
+@axis_is_dim
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
+    input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
     """Return a copy in which each element along `dim` (of the flattened tensor by default) is repeated in place.
 
@@ -1608,6 +1629,8 @@ def repeat_interleave(
         >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([0, 3]))
         tensor([2, 2, 2])
     """
+    if input is None:
+        input, repeats = repeats, None
     check_tensor(input, "repeat_interleave")
     if repeats is None:
         counts: Any = input._array
@@ -1971,7 +1994,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    return _rot90(input, k, (dim0, dim1))
+    return _rot90(input, int_of(k, "rot90", "k"), (dim0, dim1))
 
 
 @op(x=lambda g, diagonal: tril(g, diagonal))
@@ -1991,6 +2014,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
         tensor([[1., 0.],
                 [1., 1.]])
     """
+    _check_int(diagonal, "tril", "diagonal")
     if x.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
     return _in_rows(np.tril(x, diagonal))
@@ -2013,6 +2037,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
         tensor([[0., 1.],
                 [0., 0.]])
     """
+    _check_int(diagonal, "triu", "diagonal")
     if x.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
     return _in_rows(np.triu(x, diagonal))

@@ -265,8 +265,9 @@ def _solve_info(x: Any, y: Any, left: bool, vector: bool) -> Any:
     return kernels.solve_info(x, y, left, vector)
 
 
-def _system(function: str, A: Any, B: Any, left: bool) -> bool:
+def _system(A: Any, B: Any, left: bool) -> bool:
     """Check the operands of `solve`, and return whether B is vectors."""
+    function = "linalg.solve"
     check_tensors("linalg_solve", A=A, B=B)
     check_floating(function, A, low=True)
     if A.dtype != B.dtype:
@@ -306,7 +307,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
         tensor([1.0000, 0.5000])
     """
-    return _solve(A, B, left, _system("linalg.solve", A, B, left))
+    return _solve(A, B, left, _system(A, B, left))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
@@ -320,7 +321,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
         >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
         tensor(1, dtype=torch.int32)
     """
-    solution, info = _solve_info(A, B, left, _system("linalg.solve", A, B, left))
+    solution, info = _solve_info(A, B, left, _system(A, B, left))
     if check_errors:
         raise_first(
             info,

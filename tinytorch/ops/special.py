@@ -22,7 +22,7 @@ from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import pointwise as basic
 from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
@@ -80,22 +80,15 @@ def _wide(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _of_tensors(caller: Any, second: str = "other") -> Any:
+def _of_tensors(caller: Any) -> Any:
     """Return an op of two tensors, which refuses numbers, as a function with PyTorch's argument names."""
 
     def call(input: Tensor, other: Tensor) -> Any:
         check_tensor(input, caller.__name__)
-        check_tensor(other, caller.__name__, second, 2)
+        check_tensor(other, caller.__name__, "other", 2)
         return caller(input, other)
 
-    def renaming(*args: Any, **kwargs: Any) -> Any:
-        kwargs["other"] = kwargs.pop(second)
-        return call(*args, **kwargs)
-
-    def either(*args: Any, **kwargs: Any) -> Any:
-        return renaming(*args, **kwargs) if second in kwargs else call(*args, **kwargs)
-
-    public: Any = call if second == "other" else either
+    public: Any = call
     public.__name__ = public.__qualname__ = caller.__name__
     public.__doc__ = caller.__doc__
     public.op = caller.op
@@ -172,10 +165,8 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 
 def _order(n: Any) -> int:
-    if not isinstance(n, builtins.int) or isinstance(n, builtins.bool):
-        raise TypeError(
-            f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}"
-        )
+    if type(n) is not builtins.int:
+        n = int_of(n, "polygamma", "n")
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return n
@@ -245,10 +236,8 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
 
 
 def _dimension(p: Any) -> int:
-    if not isinstance(p, builtins.int):
-        raise TypeError(
-            f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}"
-        )
+    if type(p) is not builtins.int:
+        p = int_of(p, "mvlgamma", "p")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     return p

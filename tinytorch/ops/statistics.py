@@ -21,11 +21,12 @@ from tinytorch.dtypes import FLOATS
 from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
+from tinytorch.kernels.reduce import int_of
 from tinytorch.ops.create import linspace
 from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
 from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round
 from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
-from tinytorch.ops.shape import cat, check_tensor, movedim, narrow, reshape, squeeze
+from tinytorch.ops.shape import axis_is_dim, cat, check_tensor, movedim, narrow, reshape, squeeze
 
 __all__ = [
     "combinations", "diff", "gradient", "histc", "histogram", "histogramdd", "kthvalue", "mode", "nanquantile",
@@ -286,17 +287,17 @@ def _histogram(
 _histogram.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
-def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any, name: str) -> list[Any]:
+def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]:
     """Return the edges of the bins, per column, from their numbers."""
     bounds = None
     if range is not None:
         if len(range) != 2 * len(columns):
             raise RuntimeError(
-                f"{name}: for a {len(columns)}-dimensional histogram range should have "
+                f"torch.histogramdd: for a {len(columns)}-dimensional histogram range should have "
                 f"{2 * len(columns)} elements, but got {len(range)}"
             )
         bounds = [(range[2 * d], range[2 * d + 1]) for d in builtins.range(len(columns))]
-    outer = kernels.outer_edges(columns, bounds, name, 0.5)
+    outer = kernels.outer_edges(columns, bounds, "torch.histogramdd", 0.5)
     dtype = dtypes.from_numpy_dtype(columns[0].dtype)
     made = []
     for d, (count, (low, high)) in enumerate(zip(bins, outer, strict=True)):
@@ -422,7 +423,7 @@ def histogram(
         (edges,) = _given_edges(input, [bins])
     else:
         _check_bins(bins, 0)
-        (edges,) = _bin_edges([column], [bins], range, "torch.histogramdd")
+        (edges,) = _bin_edges([column], [bins], range)
     return return_types.histogram(_histogram(input, weight, (column,), (edges,), density))
 
 
@@ -454,7 +455,9 @@ def histogramdd(
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    each = (bins,) * shape[-1] if isinstance(bins, int) else tuple(bins)
+    if not isinstance(bins, (tuple, list)):
+        bins = (int_of(bins, "histogramdd", "bins"),) * shape[-1]
+    each = tuple(bins)
     if len(each) != shape[-1]:
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
@@ -465,7 +468,7 @@ def histogramdd(
     if isinstance(each[0], Tensor):
         edges = _given_edges(input, each)
     else:
-        edges = _bin_edges(columns, each, range, "torch.histogramdd")
+        edges = _bin_edges(columns, each, range)
     hist, *made = _histogram(input, weight, tuple(columns), tuple(edges), density)
     # Edges that were given are returned themselves, as PyTorch does.
     return return_types.histogramdd((hist, each if isinstance(each[0], Tensor) else tuple(made)))
@@ -529,6 +532,7 @@ def diff(
     return out.clone() if out is input else out
 
 
+@axis_is_dim
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Return estimates of the partial derivatives of a function from its values on a grid.
 

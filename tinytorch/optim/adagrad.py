@@ -99,6 +99,7 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
+                p.numel()  # a parameter without a shape has no state yet, and says so
                 self.state[p] = self._new_state(p, group)
 
     def share_memory(self) -> None:

@@ -121,7 +121,7 @@ def _note_steps(optimizer: Any) -> None:
 class LRScheduler:
     """The base of schedulers: sets the `lr` of every group of an optimizer.
 
-    To write one, override `get_lr`.
+    To write one, override `get_lr`, which returns the new rate of each group, from `group["lr"]` as it is.
 
     Args:
         optimizer: whose rates are set.

@@ -126,7 +126,7 @@ class Optimizer:
     """The base of all optimizers: holds the parameters in groups and the state kept for each.
 
     To write one, give `_update` and, if it keeps something, `_new_state`; or override `step`, as in
-    PyTorch.
+    PyTorch. `_recorded` is `_update` once more, in operations that record, for `differentiable=True`.
 
     Args:
         params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict

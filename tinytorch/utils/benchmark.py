@@ -14,7 +14,10 @@ from typing import Any
 import tinytorch
 from tinytorch import switches
 
-__all__ = ["Measurement", "TaskSpec", "Timer", "select_unit", "trim_sigfig", "unit_to_english"]
+__all__ = [
+    "Compare", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads",
+    "trim_sigfig", "unit_to_english",
+]  # fmt: skip
 
 _UNITS = {
     "ns": (1e-9, "nanosecond"),
@@ -59,10 +62,30 @@ def trim_sigfig(x: float, n: int) -> float:
     return float(f"{x:.{n - 1}e}")
 
 
+def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """Return the different elements, in the order in which they come first.
+
+    Example:
+        >>> from tinytorch.utils.benchmark import ordered_unique
+        >>> ordered_unique("banana")
+        ['b', 'a', 'n']
+    """
+    return list(dict.fromkeys(elements))
+
+
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def set_torch_threads(n: int) -> Iterator[None]:
+    """Compute with `n` threads in a `with` block.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.utils.benchmark import set_torch_threads
+        >>> with set_torch_threads(1):
+        ...     torch.get_num_threads()
+        1
+    """
     before = switches.get_num_threads()
-    switches.set_num_threads(count)
+    switches.set_num_threads(n)
     try:
         yield
     finally:
@@ -176,7 +199,7 @@ class Measurement:
             >>> measurement.mean
             2.5
         """
-        return statistics.fmean(self.times)
+        return statistics.fmean(self.times) if self.raw_times else -1.0
 
     @property
     def iqr(self) -> float:
@@ -337,7 +360,7 @@ class Timer:
             >>> timer.timeit(10).median > 0
             True
         """
-        with _threads(self._task_spec.num_threads):
+        with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measurement(number, [self._time(number)])
 
@@ -408,7 +431,7 @@ class Timer:
         callback: Callable[[int, float], Any] | None,
     ) -> Measurement:
         times: list[float] = []
-        with _threads(self._task_spec.num_threads):
+        with set_torch_threads(self._task_spec.num_threads):
             number = self._runs(block)
             while sum(times) < least or not enough(times):
                 times.append(self._time(number))
@@ -417,3 +440,176 @@ class Timer:
                 if most is not None and sum(times) > most:
                     break
         return self._measurement(number, times)
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+# What terminals show bold and in colour, by how many times the best one's time a time is at most.
+_COLOURS = ((1.01, "\033[92m\033[1m"), (1.1, "\033[34m\033[1m"))
+_BAD, _VERY_BAD, _PLAIN = "\033[2m\033[91m", "\033[31m\033[1m", "\033[0m\033[0m"
+_JITTER = 100e-9  # seconds that do not count
+
+
+def _coloured(text: str, time: float, best: float) -> str:
+    if time <= best + _JITTER:
+        return f"{_COLOURS[0][1]}{text}{_PLAIN}"
+    for ratio, colour in _COLOURS:
+        if time <= best * ratio:
+            return f"{colour}{text}{_PLAIN}"
+    if time >= best * 2:
+        return f"{_VERY_BAD if time >= best * 5 else _BAD}{text}{_PLAIN}"
+    return text
+
+
+class _Table:
+    """Measurements of one label: a row for each task and number of threads, a column for each description."""
+
+    def __init__(self, compare: Compare, results: list[Measurement]) -> None:
+        self.compare = compare
+        self.label = results[0].label or ""
+        self.unit, self.scale = select_unit(min(each.median for each in results))
+        rows = ordered_unique([self._row_of(each) for each in results])
+        self.rows = sorted(rows, key=lambda row: row[:2])
+        self.columns = ordered_unique([each.description for each in results])
+        self.cells = {(self._row_of(each), each.description): each for each in results}
+        self.environments = ordered_unique([each.env for each in results])
+        self.fluctuates = any(each.has_warnings for each in results)
+
+    @staticmethod
+    def _row_of(result: Measurement) -> tuple[int, Any, str]:
+        return result.num_threads, result.env, result.as_row_name
+
+    def _column(self, description: str) -> list[str]:
+        """Return a column's cells as text, all of one width."""
+        found = [self.cells.get((row, description)) for row in self.rows]
+        times = [each for each in found if each is not None]
+        warn = self.compare._highlight_warnings and any(each.has_warnings for each in times)
+        digits = [math.ceil(math.log10(each.median / self.scale)) for each in times]
+        decimals = 1
+        if self.compare._trim_significant_figures:
+            pairs = zip(times, digits, strict=True)
+            decimals = min(max(each.significant_figures - before, 0) for each, before in pairs)
+        width = max(digits) + decimals + (decimals > 0)
+        texts = []
+        for each in found:
+            if each is None:
+                texts.append(" " * (len(f"{1:>{width}.{decimals}f}") + 7 * warn))
+                continue
+            value = each.median / self.scale
+            if self.compare._trim_significant_figures:
+                value = trim_sigfig(value, each.significant_figures)
+            spread = f" (! {each.iqr / each.median * 100:.0f}%)" if each.has_warnings else ""
+            texts.append(f"{value:>{width}.{decimals}f}" + (f"{spread:>7}" if warn else ""))
+        return texts
+
+    def _row_names(self) -> list[str]:
+        """Return the first column: the tasks, after the environment where there are several."""
+        several = len(self.environments) > 1
+        space = max(len(each) for each in self.environments) + 4 if several else 4
+        names, before = [], None
+        for threads, env, name in self.rows:
+            shown = f"({env})" if several and before != (threads, env) else ""
+            names.append("  " + shown.ljust(space) + name)
+            before = threads, env
+        return names
+
+    def _best(self, row: tuple[int, Any, str], description: str) -> float:
+        """Return the least of the times that a time is compared with."""
+        if self.compare._colorize == "rowwise":
+            among = [(row, each) for each in self.columns]
+        else:
+            among = [(each, description) for each in self.rows if each[0] == row[0]]
+        return min(self.cells[place].median for place in among if place in self.cells)
+
+    def render(self) -> str:
+        titles = ["", *[each or "" for each in self.columns]]
+        texts = [self._row_names(), *[self._column(each) for each in self.columns]]
+        widths = [max(map(len, [top, *each])) for top, each in zip(titles, texts, strict=True)]
+        lines = ["  |  ".join([top.center(w) for top, w in zip(titles, widths, strict=True)])]
+        width, threads = len(lines[0]), None
+        for row, (name, *cells) in zip(self.rows, zip(*texts, strict=True), strict=True):
+            if row[0] != threads:
+                threads = row[0]
+                lines.append(f"{threads} threads: ".ljust(width, "-"))
+            parts = [name.ljust(widths[0])]
+            for description, text, w in zip(self.columns, cells, widths[1:], strict=True):
+                text, result = text.center(w), self.cells.get((row, description))
+                if self.compare._colorize and result is not None:
+                    text = _coloured(text, result.median, self._best(row, description))
+                parts.append(text)
+            lines.append("  |  ".join(parts))
+        lines = [f"[{f' {self.label} '.center(width - 2, '-')}]", *lines, ""]
+        lines.append(f"Times are in {unit_to_english(self.unit)}s ({self.unit}).")
+        if self.compare._highlight_warnings and self.fluctuates:
+            lines.append(
+                "(! XX%) Measurement has high variance, where XX is the IQR / median * 100."
+            )
+        return "\n".join(lines) + "\n"
+
+
+class Compare:
+    """A table of measurements, one for each label: print it, or take it as a string.
+
+    Tasks (`sub_label`, or else the statement) and numbers of threads are the rows, descriptions the columns.
+
+    Args:
+        results: the measurements; those of the same task are merged.
+
+    Raises:
+        ValueError: one of them is no measurement.
+
+    Example:
+        >>> from tinytorch.utils.benchmark import Compare, Measurement, TaskSpec
+        >>> task = TaskSpec("x + 1", "pass", label="Sums", description="eager")
+        >>> print(Compare([Measurement(1, [0.5, 0.5], task)]))
+        [------- Sums ------]
+                     |  eager
+        1 threads: ----------
+              x + 1  |  500.0
+        <BLANKLINE>
+        Times are in milliseconds (ms).
+        <BLANKLINE>
+    """
+
+    def __init__(self, results: list[Measurement]) -> None:
+        self._results: list[Measurement] = []
+        self.extend_results(results)
+        self._trim_significant_figures = False
+        self._colorize: str | None = None
+        self._highlight_warnings = False
+
+    def extend_results(self, results: Iterable[Measurement]) -> None:
+        """Add measurements.
+
+        Raises:
+            ValueError: one of them is no measurement.
+        """
+        results = list(results)
+        for each in results:
+            if not isinstance(each, Measurement):
+                raise ValueError(
+                    f"Expected an instance of `Measurement`, got {type(each)} instead."
+                )
+        self._results.extend(results)
+
+    def trim_significant_figures(self) -> None:
+        """Show only the digits that count."""
+        self._trim_significant_figures = True
+
+    def colorize(self, rowwise: bool = False) -> None:
+        """Show the best times of each column (or row) in green, bad ones in red."""
+        self._colorize = "rowwise" if rowwise else "columnwise"
+
+    def highlight_warnings(self) -> None:
+        """Mark the times of measurements that fluctuated."""
+        self._highlight_warnings = True
+
+    def print(self) -> None:
+        """Print the tables."""
+        print(self)
+
+    def __str__(self) -> str:
+        groups: dict[Any, list[Measurement]] = {}
+        for each in Measurement.merge(self._results):
+            groups.setdefault(each.label, []).append(each)
+        return "\n".join([_Table(self, group).render() for group in groups.values()])

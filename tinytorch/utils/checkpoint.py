@@ -16,6 +16,7 @@ from typing import Any
 
 from tinytorch._tensor import Tensor
 from tinytorch.absent import without_cuda
+from tinytorch.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from tinytorch.autograd.engine import backward
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
@@ -268,6 +269,7 @@ class CheckpointFunction(Function):
         """Return `run_function(*args)` for `(run_function, preserve_rng_state, *args)`."""
         ctx.run_function, ctx.preserve_rng_state, *inputs = args
         check_backward_validity(inputs)
+        ctx.casts = _casts()
         if ctx.preserve_rng_state:
             ctx.rng_state = get_rng_state()
         ctx.inputs = [None if isinstance(each, Tensor) else each for each in inputs]
@@ -283,7 +285,7 @@ class CheckpointFunction(Function):
         for k, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[k] = tensor
         detached = detach_variable(tuple(inputs))
-        with fork_rng(enabled=ctx.preserve_rng_state), enable_grad():
+        with fork_rng(enabled=ctx.preserve_rng_state), enable_grad(), autocast(**ctx.casts):
             if ctx.preserve_rng_state:
                 set_rng_state(ctx.rng_state)
             result = ctx.run_function(*detached)
@@ -383,9 +385,10 @@ def _checkpoint(
     if not is_grad_enabled():
         return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
+    casts = _casts()
 
     def run_again(*args: Any) -> None:
-        with fork_rng(enabled=state is not None), recompute_context:
+        with fork_rng(enabled=state is not None), autocast(**casts), recompute_context:
             if state is not None:
                 set_rng_state(state)
             function(*args, **kwargs)
@@ -407,6 +410,15 @@ def _checkpoint(
             "failed forward."
         )
     return result
+
+
+def _casts() -> dict[str, Any]:
+    """Return the arguments of `autocast` that say how this thread autocasts now: a second run does so, too."""
+    return {
+        "device_type": "cpu",
+        "dtype": get_autocast_dtype("cpu"),
+        "enabled": is_autocast_enabled("cpu"),
+    }
 
 
 def _facts(x: Tensor) -> dict[str, Any]:

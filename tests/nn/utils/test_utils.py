@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -129,3 +130,55 @@ def test_gradients_of_several_dtypes_are_clipped_together() -> None:
     assert float(tinytorch.nn.utils.clip_grad_norm_(params, 1.0)) == pytest.approx(5.0)
     assert [p.grad.dtype for p in params] == [p.dtype for p in params]
     assert params[1].grad.item() == pytest.approx(0.8, rel=1e-5)
+
+
+PRUNING = """
+    _validate_pruning_amount_init("x")
+    _validate_pruning_amount_init(1.1)
+    _validate_pruning_amount_init(-1)
+    _validate_pruning_amount_init(0.5)
+    _validate_pruning_amount(20, 19)
+    _validate_pruning_amount(1.0, 3)
+    _compute_nparams_toprune(0.4, 15)
+    _compute_nparams_toprune(3, 15)
+    _compute_nparams_toprune(1.5, 4)
+    _validate_structured_pruning(t.ones(2))
+    _validate_structured_pruning(t.ones(2, 2))
+    _validate_pruning_dim(t.ones(2, 2), 2)
+    _compute_norm(t.ones(2, 3), 2, 0)
+    _compute_norm(t.ones(2, 3, 4), 1, -1)
+    L1Unstructured(20).prune(t.ones(4))
+    LnStructured(5, 2, 0).prune(t.ones(3, 4))
+    LnStructured(0.5, 2, 3).prune(t.ones(3, 4))
+""".strip().splitlines()
+
+
+@needs_oracle
+@pytest.mark.parametrize("call", [line.strip() for line in PRUNING])
+def test_helpers_of_pruning_methods(call: str) -> None:
+    def program(torch: Any) -> Any:
+        prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+        return eval(f"prune.{call}", {"prune": prune, "t": torch})  # the calls above
+
+    check(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("change", ["x.double()", "x[:1]", "x.tolist()", "x + 1"])
+def test_an_inverse_that_changes_shape_or_dtype(change: str) -> None:
+    def program(torch: Any) -> Any:
+        class Plain(torch.nn.Module):  # type: ignore[name-defined, misc]
+            def forward(self, x: Any) -> Any:
+                return x
+
+        class Inverse(Plain):
+            def right_inverse(self, x: Any) -> Any:
+                return eval(change)
+
+        layer = torch.nn.Linear(3, 3)
+        parametrize = torch.nn.utils.parametrize
+        parametrize.register_parametrization(layer, "weight", Plain())
+        parametrize.register_parametrization(layer, "weight", Inverse())
+        return layer.weight
+
+    check(program)

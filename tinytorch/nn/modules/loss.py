@@ -8,6 +8,7 @@ from typing import Any
 
 from tinytorch._tensor import Tensor
 from tinytorch.nn import functional as F
+from tinytorch.nn._reduction import checked_reduction
 from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.module import Module
 
@@ -30,7 +31,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = F._reduction(size_average, reduce, reduction, stacklevel=4)
+            reduction = checked_reduction(size_average, reduce, reduction, stacklevel=4)
         self.reduction = reduction
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tinytorch import __future__, dtypes
 from tinytorch._tensor import Tensor
-from tinytorch.autograd.graph import RemovableHandle
+from tinytorch.autograd.graph import RemovableHandle, Within
 from tinytorch.autograd.mode import no_grad
 from tinytorch.device import as_device
 from tinytorch.legacy import typename
@@ -265,7 +265,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     given = dict(zip(names, args, strict=False))
     if len(args) > len(names) or not kwargs.keys() <= {*names, "memory_format"} - given.keys():
         raise refuse()
-    given.update(kwargs)  # `memory_format` is accepted and means nothing: arrays have one layout
+    given.update(kwargs)
     if "tensor" in given:
         given["device"], given["dtype"] = given["tensor"].device, given["tensor"].dtype
     device, dtype = given.get("device"), given.get("dtype")
@@ -283,6 +283,35 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
 
 def _is_dtype(value: Any) -> bool:
     return isinstance(value, dtypes.dtype) or value is float or value is int or value is bool
+
+
+def _load_all(
+    module: Module,
+    state: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    found: tuple[list[str], list[str], list[str]],
+) -> None:
+    """Load a module and those in it; `found` collects missing keys, unexpected ones and errors."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = True
+    # Keys are always collected here, and thrown away by the caller when not strict.
+    module._load_from_state_dict(state, prefix, local_metadata, True, *found)
+    for name, child in module._modules.items():
+        if child is not None:
+            path = f"{prefix}{name}."
+            part = {k: v for k, v in state.items() if k.startswith(path)}
+            _load_all(child, part, path, metadata, assign, found)
+    incompatible = _IncompatibleKeys(*found[:2])
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, incompatible) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                "expected to return new values, if incompatible_keys need to be modified, "
+                "it should be done inplace."
+            )
 
 
 def _forward_unimplemented(self: Module, *input: Any) -> None:
@@ -952,9 +981,15 @@ class Module:
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}"
             )
-        return self._apply(
-            lambda t: t.to(device, dtype if t.is_floating_point() else None, non_blocking)
-        )
+        form = kwargs.get("memory_format")
+
+        def converted(t: Tensor) -> Tensor:
+            kind = dtype if t.is_floating_point() else None
+            if form is not None and t.dim() in (4, 5):
+                return t.to(device, kind, non_blocking, memory_format=form)
+            return t.to(device, kind, non_blocking)
+
+        return self._apply(converted)
 
     def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers, also those that are not floating point.
@@ -1177,16 +1212,13 @@ class Module:
         node = first.grad_fn
         if node is None:
             return
+        shown = _as_pytorch_shows(node)
         for hook in hooks:
-            node.register_hook(_WrappedHook(hook, self))
+            wrapped = _WrappedHook(hook, self)
+            node.register_hook(shown(wrapped) if shown else wrapped)
         lacking = _what_node_hooks_miss(args, result, node)
         if lacking:
-            warnings.warn(
-                f"Using a non-full backward hook when {lacking}. Please use "
-                "register_full_backward_hook to get the documented behavior.",
-                FutureWarning,
-                stacklevel=4,
-            )
+            warnings.warn(lacking, FutureWarning, stacklevel=4)
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
@@ -1462,28 +1494,7 @@ class Module:
         if metadata is not None:
             state._metadata = metadata
 
-        def load(module: Module, state: Any, prefix: str) -> None:
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = True
-            # Keys are always collected here, and thrown away below when not strict.
-            module._load_from_state_dict(
-                state, prefix, local_metadata, True, missing, unexpected, errors
-            )
-            for name, child in module._modules.items():
-                if child is not None:
-                    path = f"{prefix}{name}."
-                    load(child, {k: v for k, v in state.items() if k.startswith(path)}, path)
-            incompatible = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, incompatible) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                        "expected to return new values, if incompatible_keys need to be modified, "
-                        "it should be done inplace."
-                    )
-
-        load(self, state, "")
+        _load_all(self, state, "", metadata, assign, (missing, unexpected, errors))
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
@@ -1724,16 +1735,50 @@ def _overrides(module: Module, method: str) -> bool:
     return getattr(type(module), method) is not getattr(Module, method)
 
 
+def _as_pytorch_shows(node: Any) -> Callable[[Hook], Hook] | None:
+    """Return what makes a hook of a node see a weight's gradient as PyTorch's, whose node has the transpose."""
+    within = [
+        isinstance(edge[0], Within) and edge[0].name().startswith("TBackward")
+        for edge in node.next_functions
+    ]
+    if True not in within:
+        return None
+
+    def turned(grads: Any) -> Any:
+        if not isinstance(grads, (tuple, list)) or len(grads) != len(within):
+            return grads
+        pairs = zip(grads, within, strict=True)
+        return tuple([g.t() if one and isinstance(g, Tensor) else g for g, one in pairs])
+
+    def shown(hook: Hook) -> Hook:
+        @functools.wraps(hook)
+        def call(grad_input: Any, grad_output: Any) -> Any:
+            return turned(hook(turned(grad_input), grad_output))
+
+        return call
+
+    return shown
+
+
+_DEPRECATED = "is deprecated and will be removed in future versions. This hook will be missing"
+_FULL = "Please use register_full_backward_hook to get the documented behavior."
+_ON_MODULE = (
+    "Using non-full backward hooks on a Module that does not {} a single Tensor or a tuple of Tensors "
+    f"{_DEPRECATED} some of the {{}}. {_FULL}"
+)
+_ON_NODE = f"Using a non-full backward hook when {{}} {_DEPRECATED} some {{}}. {_FULL}"
+
+
 def _what_node_hooks_miss(args: tuple[Any, ...], result: Any, node: Any) -> str:
-    """Return in which respect the gradients at `node` are not the module's, or "" if they are."""
+    """Return PyTorch's warning of how the gradients at `node` are not the module's, or "" if they are."""
     results = result if isinstance(result, tuple) else (result,)
     if not all(isinstance(each, Tensor) for each in results):
-        return "a Module does not return a single Tensor or a tuple of Tensors is deprecated"
+        return _ON_MODULE.format("return", "grad_output")
     if not all(isinstance(each, Tensor) for each in args):
-        return "a Module does not take as input a single Tensor or a tuple of Tensors is deprecated"
+        return _ON_MODULE.format("take as input", "grad_input")
     if len({each.grad_fn for each in results if each.grad_fn is not None}) > 1:
-        return "outputs are generated by different autograd Nodes is deprecated"
+        return _ON_NODE.format("outputs are generated by different autograd Nodes", "grad_output")
     sources = {each.grad_fn for each in args if each.grad_fn is not None}
     if sources != {edge[0] for edge in node.next_functions}:
-        return "the forward contains multiple autograd Nodes is deprecated"
+        return _ON_NODE.format("the forward contains multiple autograd Nodes", "grad_input")
     return ""

@@ -286,11 +286,16 @@ def register_parametrization(
                             "parametrization.right_inverse must return a tensor. Got: "
                             f"{type(inverse).__name__}"
                         )
-                    if inverse.shape != given.shape or inverse.dtype != given.dtype:
-                        raise ValueError(
-                            "The tensor returned by parametrization.right_inverse must have the same shape and dtype "
-                            f"as module.{tensor_name}."
-                        )
+                    for what, found, expected in (
+                        ("dtype", inverse.dtype, given.dtype),
+                        ("shape", inverse.shape, given.shape),
+                    ):
+                        if found != expected:
+                            raise ValueError(
+                                f"The tensor returned by parametrization.right_inverse must have the same {what} as "
+                                f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
+                                f"module.{tensor_name}.{what}: {expected}\nreturned {what}: {found}"
+                            )
         chain: Any = module.parametrizations[tensor_name]
         chain.append(parametrization)
         chain.unsafe |= unsafe

@@ -271,20 +271,22 @@ class PruningContainer(BasePruningMethod):
         return out
 
 
-def _count(amount: Any, size: int) -> int:
-    """Return how many of `size` are to be pruned: a number, or a part."""
-    if not isinstance(amount, numbers.Integral) and amount > 1.0:
-        raise ValueError(f"amount={amount} should be a float in the range [0, 1]")
-    if isinstance(amount, numbers.Integral):
-        if int(amount) > size:
-            raise ValueError(
-                f"amount={amount} should be smaller than the number of parameters to prune={size}"
-            )
-        return int(amount)
-    return round(amount * size)
+# Methods of users' own name these as PyTorch does.
 
 
-def _check_amount(amount: Any) -> None:
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """Return how many of `tensor_size` are to be pruned: a number, or a part."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if (isinstance(amount, numbers.Integral) and int(amount) < 0) or (
@@ -295,14 +297,23 @@ def _check_amount(amount: Any) -> None:
         )
 
 
-def _check_structured(t: Tensor, dim: int) -> None:
+def _validate_structured_pruning(t: Tensor) -> None:
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
             f"{t.shape} with {t.dim()} dims"
         )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """Return the norms of the slices along `dim`."""
+    along = dim if dim >= 0 else t.dim() + dim
+    return t.norm(n, [k for k in range(t.dim()) if k != along])
 
 
 class Identity(BasePruningMethod):
@@ -332,7 +343,7 @@ class Identity(BasePruningMethod):
 
 class _ByAmount(BasePruningMethod):
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
 
@@ -360,7 +371,8 @@ class RandomUnstructured(_ByAmount):
             >>> prune.RandomUnstructured(amount=1).compute_mask(torch.ones(3), torch.ones(3)).sum()
             tensor(2.)
         """
-        count = _count(self.amount, t.nelement())
+        count = _compute_nparams_toprune(self.amount, t.nelement())
+        _validate_pruning_amount(count, t.nelement())
         mask = default_mask.clone()
         if count:
             mask.view(-1)[rand_like(t).view(-1).topk(count).indices] = 0
@@ -391,7 +403,8 @@ class L1Unstructured(_ByAmount):
             >>> prune.L1Unstructured(amount=1).compute_mask(torch.tensor([-1.0, 2.0]), torch.ones(2))
             tensor([0., 1.])
         """
-        count = _count(self.amount, t.nelement())
+        count = _compute_nparams_toprune(self.amount, t.nelement())
+        _validate_pruning_amount(count, t.nelement())
         mask = default_mask.clone()
         if count:
             mask.view(-1)[t.abs().view(-1).topk(count, largest=False).indices] = 0
@@ -402,7 +415,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.dim = dim
 
@@ -437,9 +450,11 @@ class RandomStructured(_Structured):
             >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
             tensor(2.)
         """
-        _check_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
-        count = _count(self.amount, size)
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
         if not count:
             return default_mask
         # (PyTorch draws for all elements' slices alike: one number each.)
@@ -477,14 +492,14 @@ class LnStructured(_Structured):
             tensor([[0., 0.],
                     [1., 1.]])
         """
-        _check_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
-        count = _count(self.amount, size)
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
         if not count:
             return default_mask
-        dim = self.dim if self.dim >= 0 else t.dim() + self.dim
-        norms = t.norm(self.n, [k for k in range(t.dim()) if k != dim])
-        return self._mask(t, norms, size - count, default_mask)
+        return self._mask(t, _compute_norm(t, self.n, self.dim), size - count, default_mask)
 
 
 class CustomFromMask(BasePruningMethod):

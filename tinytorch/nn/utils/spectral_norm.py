@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch._tensor import Tensor
 from tinytorch.autograd.mode import no_grad
 from tinytorch.nn import functional as F
-from tinytorch.nn.parameter import Parameter
+from tinytorch.nn.parameter import Parameter, is_lazy
 from tinytorch.ops.linalg import dot, mv
 from tinytorch.ops.solve import pinv
 
@@ -142,6 +142,11 @@ def spectral_norm(
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    if is_lazy(weight):
+        raise ValueError(
+            "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
+            "forward before applying spectral normalization"
+        )
     with no_grad():
         height, width = hook.reshape_weight_to_matrix(weight).size()
         u = F.normalize(weight.new_empty(height).normal_(0, 1), dim=0, eps=eps)

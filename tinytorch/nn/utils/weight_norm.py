@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tinytorch._tensor import Tensor
-from tinytorch.nn.parameter import Parameter
+from tinytorch.nn.parameter import Parameter, is_lazy
 from tinytorch.ops.reduce import vector_norm
 
 __all__ = ["remove_weight_norm", "weight_norm"]
@@ -91,6 +91,11 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
+    if is_lazy(weight):
+        raise ValueError(
+            "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward "
+            "before applying weight normalization"
+        )
     del module._parameters[name]
     module.register_parameter(name + "_g", Parameter(norm_except(weight, hook.dim).data))
     module.register_parameter(name + "_v", Parameter(weight.data))

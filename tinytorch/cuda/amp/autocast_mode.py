@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`: the older names of `torch.amp`, for "cuda" (floor 4)."""
+"""`torch.cuda.amp.autocast_mode` (floor 4)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch import amp, dtypes
-from tinytorch.amp.older import deprecated, older_names
+from tinytorch.amp.older import deprecated, older_autocast
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["autocast", "custom_bwd", "custom_fwd"]
 
-autocast, GradScaler = older_names("cuda", dtypes.float16)
+autocast = older_autocast("cuda", dtypes.float16)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: dtypes.dtype | None = None) -> Any:

@@ -9,9 +9,9 @@ Example:
     torch.float16
 """
 
-from tinytorch import dtypes
-from tinytorch.amp.older import older_names
+from __future__ import annotations
+
+from tinytorch.cpu.amp.autocast_mode import autocast
+from tinytorch.cpu.amp.grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast"]
-
-autocast, GradScaler = older_names("cpu", dtypes.bfloat16)

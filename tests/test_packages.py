@@ -1,0 +1,482 @@
+"""What packages written for PyTorch ask of it beside its operators (what they import: `test_names.py`)."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytorch
+from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
+
+
+def of(torch: Any, path: str) -> Any:
+    return importlib.import_module(f"{torch.__name__}.{path}")
+
+
+# Assertions and sizes -----------------------------------------------------------------------------
+
+CHECKS = [
+    lambda torch: torch._check(True),
+    lambda torch: torch._check(False),
+    lambda torch: torch._check(False, lambda: "said so"),
+    lambda torch: torch._check(1),
+    lambda torch: torch._check(torch.tensor(True)),
+    lambda torch: torch._check(False, "said so"),
+    lambda torch: torch._check_index(False, lambda: "index"),
+    lambda torch: torch._check_value(False, lambda: 3),
+    lambda torch: torch._check_type(False),
+    lambda torch: torch._check_not_implemented(False),
+    lambda torch: torch._check_is_size(-1),
+    lambda torch: torch._check_is_size(3),
+    lambda torch: torch._check_with(KeyError, False, lambda: "key"),
+    lambda torch: torch._check_tensor_all(torch.tensor([True, False])),
+    lambda torch: torch._check_tensor_all(torch.tensor([True, True])),
+    lambda torch: torch._check_tensor_all(torch.tensor([1])),
+    lambda torch: torch._check_tensor_all(True),
+    lambda torch: torch._assert(False, "said so"),
+    lambda torch: torch._assert(torch.tensor(True), "said so"),
+    lambda torch: torch._assert(torch.tensor([True, False]), "said so"),
+    lambda torch: torch._assert_async(torch.tensor(0), "said so"),
+    lambda torch: torch._assert_async(torch.tensor(0)),
+    lambda torch: torch._assert_async(torch.tensor(1)),
+    lambda torch: [torch.sym_int(-3.7), torch.sym_float(3), torch.sym_not(False)],
+    lambda torch: [torch.sym_max(3, 2.0), torch.sym_min(3, 2.0), torch.sym_max(2, 3)],
+    lambda torch: [torch.sym_ite(True, 1, 2), torch.sym_sum([1, 2]), torch.sym_sqrt(4)],
+    lambda torch: torch.sym_ite(1, 1, 2),
+    lambda torch: [isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))],
+]
+
+
+@needs_oracle
+@pytest.mark.parametrize("program", CHECKS)
+def test_checks(program: Any) -> None:
+    same_as_pytorch(program)
+
+
+# Futures ------------------------------------------------------------------------------------------
+
+
+@needs_oracle
+def test_futures() -> None:
+    def program(torch: Any) -> list[Any]:
+        futures = of(torch, "futures")
+        out: list[Any] = []
+
+        def note(call: Any) -> None:
+            try:
+                out.append(call())
+            except Exception as error:
+                out.append([type(error).__name__, str(error)[:55]])
+
+        first, second = futures.Future(), futures.Future()
+        seen: list[int] = []
+        first.add_done_callback(lambda done: seen.append(done.value()))
+        after = first.then(lambda done: done.value() + 1)
+        both = futures.collect_all([first, after])
+        out += [first.done(), both.done()]
+        first.set_result(3)
+        note(lambda: first.set_result(4))
+        out += [first.value(), first.wait(), after.wait(), first.done(), seen]
+        out += [[each.value() for each in both.wait()], futures.wait_all([first, after])]
+        note(lambda: first.then(lambda done: 1 // 0).wait())
+        note(lambda: second.set_exception(3))
+        second.set_exception(ValueError("wrong"))
+        note(second.wait)
+        note(second.value)
+        note(futures.collect_all([second]).wait)
+        note(lambda: futures.wait_all([second]))
+        out.append([futures.collect_all([]).wait(), isinstance(first, torch.Future)])
+        return out
+
+    same_as_pytorch(program)
+
+
+def test_waiting_for_another_thread() -> None:
+    future = tinytorch.futures.Future()
+    timer = Timer(0.05, lambda: future.set_result(5))
+    timer.start()
+    assert future.wait() == 5
+    timer.join()
+
+
+# Types and layouts that no tensor has -------------------------------------------------------------
+
+ABSENT = """uint16 uint32 uint64 complex32 complex64 complex128 cfloat cdouble chalf float8_e4m3fn float8_e4m3fnuz
+    float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ABSENT.split())
+def test_types(name: str) -> None:
+    def program(torch: Any) -> list[Any]:
+        kind = getattr(torch, name)
+        facts = [kind.itemsize, kind.is_complex, kind.is_floating_point, kind.is_signed]
+        return [repr(kind), *facts, torch.ones(1).dtype == kind]
+
+    same_as_pytorch(program)
+    same_as_pytorch(lambda torch: torch.iinfo(getattr(torch, name)).max)
+    if "float8" in name:
+        names = "max min tiny smallest_normal resolution bits dtype".split()
+        names += ["eps"] * (name != "float8_e5m2fnuz")  # PyTorch's is half the distance after 1
+        same_as_pytorch(
+            lambda torch: [getattr(torch.finfo(getattr(torch, name)), each) for each in names]
+        )
+
+
+@pytest.mark.parametrize("name", ABSENT.split())
+def test_no_tensor_is_made_of_them(name: str) -> None:
+    kind = getattr(tinytorch, name)
+    for make in (
+        lambda: tinytorch.zeros(2, dtype=kind),
+        lambda: tinytorch.tensor([1], dtype=kind),
+        lambda: tinytorch.ones(2).to(kind),
+        lambda: tinytorch.promote_types(kind, tinytorch.int8),
+        lambda: tinytorch.arange(3, dtype=kind),
+    ):
+        with pytest.raises(NotImplementedError, match="no tensors of dtype torch"):
+            make()
+
+
+@needs_oracle
+def test_layouts() -> None:
+    names = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()
+    same_as_pytorch(lambda torch: [repr(getattr(torch, name)) for name in names])
+    same_as_pytorch(
+        lambda torch: [
+            torch.ones(1).layout is torch.strided,
+            torch.nn.Parameter(torch.ones(1)).layout == torch.sparse_coo,
+        ]
+    )
+
+
+# Tensors in memory --------------------------------------------------------------------------------
+
+
+@needs_oracle
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda torch, x: torch.nn.functional.pad(x, (1, 1)),
+        lambda torch, x: x.roll(1, 1),
+        lambda torch, x: x.roll(1),
+        lambda torch, x: x.tril(),
+        lambda torch, x: x.triu(),
+    ],
+)
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 3, 1, 2), (3, 2, 1, 0), (0, 1, 2, 3)])
+def test_layout_of_results(op: Any, order: tuple[int, ...]) -> None:
+    def program(torch: Any) -> list[Any]:
+        x = torch.arange(120.0).reshape(2, 3, 4, 5).permute(order)
+        out = op(torch, x)
+        return [list(out.stride()), out]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_sizes_of_storages() -> None:
+    def program(torch: Any) -> list[Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            large, none = torch.ones(1000), torch.ones(0)
+            return [
+                sys.getsizeof(large.storage()) - sys.getsizeof(none.storage()),
+                sys.getsizeof(large.untyped_storage()) - sys.getsizeof(none.untyped_storage()),
+            ]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_a_tensors_identity() -> None:
+    def program(torch: Any) -> Any:
+        x, y = torch.ones(1), torch.ones(1)
+        return [x._cdata == x._cdata, x._cdata == y._cdata, isinstance(x._cdata, int)]
+
+    same_as_pytorch(program)
+
+
+GROUPS = """
+    [[a, b, c], [None, b, c]]
+    [[a, b, c], []], True
+    [[a], [b]]
+    [[a, b], [b, a]], False
+    []
+    [[]]
+    [[None]]
+"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("line", [each.strip() for each in GROUPS.strip().splitlines()])
+def test_groups_of_tensors(line: str) -> None:
+    def program(torch: Any) -> Any:
+        foreach = of(torch, "utils._foreach_utils")
+        a, b, c = torch.ones(2), torch.ones(3, dtype=torch.float64), torch.zeros(1)
+        groups = eval(
+            f"f({line})", {"f": foreach._group_tensors_by_device_and_dtype, "a": a, "b": b, "c": c}
+        )
+        by_name = {(str(where), str(kind)): group for (where, kind), group in groups.items()}
+        return [by_name[key] for key in sorted(by_name)]
+
+    same_as_pytorch(program)
+
+
+# Trees --------------------------------------------------------------------------------------------
+
+
+@needs_oracle
+def test_types_of_trees() -> None:
+    """How Lightning takes trees apart."""
+
+    def program(torch: Any) -> Any:
+        tree = of(torch, "utils._pytree")
+        kind = tree._get_node_type({"a": 1})
+        items, keys = tree.SUPPORTED_NODES[kind].flatten_fn({"a": [1, 2], "b": 3})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's LeafSpec is an old name
+            spec = tree.TreeSpec(dict, ["x", "y"], [tree.LeafSpec(), tree.LeafSpec()])
+        return [
+            kind is dict, tree._get_node_type(torch.ones(1)) is torch.Tensor, items, list(keys),
+            tree.tree_unflatten([1, 2], spec), tree.LeafSpec in type(spec).__mro__,
+            int not in tree.SUPPORTED_NODES,
+        ]  # fmt: skip
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_dictionaries_as_trees() -> None:
+    def program(torch: Any) -> list[Any]:
+        trees = of(torch, "utils._pytree")
+        d = {"b": 1, "a": [2]}
+        values, keys = trees._dict_flatten(d)
+        pairs, context = trees._dict_flatten_with_keys(d)
+        shown = [[str(key), value] for key, value in pairs]
+        return [values, keys, shown, context, trees._dict_unflatten([3, 4], keys)]
+
+    same_as_pytorch(program)
+
+
+# Layers, optimizers, loaders, files ---------------------------------------------------------------
+
+
+@needs_oracle
+def test_reparametrized_module() -> None:
+    def program(torch: Any) -> Any:
+        context = of(torch, "nn.utils.stateless")._reparametrize_module
+        layer = torch.nn.Linear(2, 1)
+        own = layer.weight
+        weight = torch.ones(1, 2, requires_grad=True)
+        with context(layer, {"weight": weight}):
+            inside = layer.weight is weight
+            layer(torch.tensor([1.0, 2.0])).sum().backward()
+        try:
+            with context(layer, {"other": weight}, strict=True):
+                pass
+        except RuntimeError as error:
+            return [inside, layer.weight is own, weight.grad, own.grad, str(error)[:60]]
+
+    same_as_pytorch(program)
+
+
+PARSED = """
+    f()
+    f("cpu")
+    f(torch.float64)
+    f("cpu", torch.float16, True)
+    f(device="cpu", dtype=torch.int64)
+    f(torch.ones(1))
+    f(memory_format=torch.channels_last)
+    f(torch.device("cpu"), non_blocking=True)
+"""
+
+
+@needs_oracle
+@pytest.mark.parametrize("line", [each.strip() for each in PARSED.strip().splitlines()])
+def test_arguments_of_to(line: str) -> None:
+    def program(torch: Any) -> Any:
+        found = eval(line, {"torch": torch, "f": of(torch, "_C")._nn._parse_to})
+        return [str(each).replace("tinytorch", "torch") for each in found]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_an_optimizer_around_another_need_not_call_init() -> None:
+    """Lookahead and its kin: `step` works, with and without `_patch_step_function`."""
+
+    def program(torch: Any) -> Any:
+        class Around(torch.optim.Optimizer):
+            def __init__(self, inner: Any, patched: bool) -> None:
+                self.inner = inner
+                if patched:
+                    self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+                    self._patch_step_function()
+
+            def step(self, closure: Any = None) -> Any:
+                return self.inner.step(closure)
+
+        found = []
+        for patched in (False, True):
+            p = torch.ones(2, requires_grad=True)
+            p.grad = torch.ones(2)
+            Around(torch.optim.SGD([p], lr=0.5), patched).step()
+            found.append(p.detach())
+        return found
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_iterators_of_loaders() -> None:
+    def program(torch: Any) -> Any:
+        loader = of(torch, "utils.data.dataloader")
+        iterator = iter(loader.DataLoader([1, 2]))
+        return [
+            isinstance(iterator, loader._BaseDataLoaderIter),
+            isinstance(iterator, loader._SingleProcessDataLoaderIter),
+            isinstance(iterator, loader._MultiProcessingDataLoaderIter),
+        ]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_records_of_a_checkpoint(tmp_path: Path) -> None:
+    def program(torch: Any) -> Any:
+        path = str(tmp_path / "x.pt")
+        torch.save({"a": torch.arange(3.0), "b": torch.ones(2)}, path)
+        reader = torch.PyTorchFileReader(path)
+        names = {"data.pkl", "data/0", "data/1", "byteorder", "version", ".data/serialization_id"}
+        found = [
+            names <= set(reader.get_all_records()), reader.has_record("data/1"), reader.has_record("data/2"),
+            reader.get_record("data/0"), reader.get_record_size("data/1"), len(reader.serialization_id()) > 0,
+        ]  # fmt: skip
+        with open(path, "rb") as file:
+            file.seek(reader.get_record_offset("data/0"))
+            found.append(file.read(12))
+        for wrong in (lambda: reader.get_record("x"), lambda: torch.PyTorchFileReader("/no/such")):
+            try:
+                wrong()
+            except RuntimeError as error:
+                found.append(str(error)[:60])
+        return found
+
+    same_as_pytorch(program)
+
+
+# Others -------------------------------------------------------------------------------------------
+
+
+@needs_oracle
+@pytest.mark.parametrize("n", [0, 1, 4, 5])
+def test_frequencies(n: int) -> None:
+    def program(torch: Any) -> list[Any]:
+        fft = of(torch, "fft")
+        x = torch.arange(float(n * 3)).reshape(n, 3)
+        out = [fft.fftshift(x), fft.ifftshift(x, 0), fft.fftshift(x, (1,)), fft.ifftshift(x)]
+        if n:
+            out += [fft.fftfreq(n), fft.fftfreq(n, 0.5, dtype=torch.float64), fft.rfftfreq(n, 2.0)]
+            out.append(fft.rfftfreq(n, requires_grad=True))
+        return out
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_numbers_of_steps_as_tensors() -> None:
+    same_as_pytorch(lambda torch: torch.linspace(-0.5, 0.5, torch.tensor(5)))
+    same_as_pytorch(lambda torch: torch.logspace(0, 2, torch.tensor(3)))
+
+
+@needs_oracle
+def test_the_processors_vector_instructions() -> None:
+    same_as_pytorch(lambda torch: torch.backends.cpu.get_cpu_capability())
+
+
+def test_attributes_are_copied_by_dotted_names() -> None:
+    from tinytorch.fx.graph_module import _copy_attr
+
+    source, target = tinytorch.nn.Sequential(tinytorch.nn.BatchNorm1d(2)), tinytorch.nn.Module()
+    _copy_attr(source, target, "0.weight")
+    _copy_attr(source, target, "0.running_mean")
+    _copy_attr(source, target, "1.weight")
+    assert list(target.state_dict()) == ["0.weight", "0.running_mean"]
+    assert getattr(target, "0").weight is source[0].weight
+
+
+@needs_oracle
+def test_how_elements_are_printed() -> None:
+    def program(torch: Any) -> list[Any]:
+        printing = of(torch, "_tensor_str")
+        x = torch.tensor(np.arange(6.0).reshape(2, 3))
+        return [
+            printing._tensor_str(x, 0),
+            printing._tensor_str(x, 4),
+            printing.PRINT_OPTS.threshold,
+        ]
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_stubs_of_quantised_models() -> None:
+    def program(torch: Any) -> list[Any]:
+        quantization = of(torch, "ao.quantization")
+        x = torch.tensor(np.arange(3.0))
+        return [quantization.QuantStub()(x), quantization.DeQuantStub()(x)]
+
+    same_as_pytorch(program)
+
+
+# What is not done says so -------------------------------------------------------------------------
+
+
+def test_transforms_say_that_there_are_no_complex_numbers() -> None:
+    with pytest.raises(NotImplementedError, match=r"fft\.rfft: tinytorch has no complex numbers"):
+        tinytorch.fft.rfft(tinytorch.ones(4))
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ["get_rank", "get_world_size", "barrier"])
+def test_no_group(name: str) -> None:
+    same_as_pytorch(lambda torch: getattr(of(torch, "distributed"), name)())
+
+
+def test_what_is_not_traced() -> None:
+    fx = tinytorch.fx
+    assert fx.wrap(len) is len and fx.wrap("len") == "len"
+    assert not isinstance(tinytorch.nn.ReLU(), fx.GraphModule)
+    for call in (lambda: fx.symbolic_trace(tinytorch.nn.ReLU()), fx.Graph, fx.Proxy, fx.Node):
+        with pytest.raises(NotImplementedError, match="traces no programs"):
+            call()
+    with pytest.raises(RuntimeError, match="callable or string name"):
+        fx.wrap(3)
+    with pytest.raises(NotImplementedError, match="no ONNX"):
+        tinytorch.onnx.export()
+    assert not tinytorch.onnx.is_in_onnx_export()
+
+
+def test_parts_that_are_not_done() -> None:
+    import tinytorch as torch
+    from tinytorch.distributed.optim import ZeroRedundancyOptimizer
+    from tinytorch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    groups = of(torch, "utils._foreach_utils")._group_tensors_by_device_and_dtype
+    with pytest.raises(RuntimeError, match="length of the first"):  # PyTorch's words are C++
+        groups([[torch.ones(1)], [torch.ones(1), torch.ones(1)]])
+    assert counter.get_total_flops() == 0 and counter.get_flop_counts() == {}
+    with pytest.raises(NotImplementedError, match="does not count"):
+        counter.__enter__()
+    with pytest.raises(NotImplementedError, match="no processes"):
+        ZeroRedundancyOptimizer([torch.ones(1)], torch.optim.SGD)

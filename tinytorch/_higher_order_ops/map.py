@@ -1,0 +1,48 @@
+"""`map`: a function for each part of tensors along their first dimension (floor 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch.ops.shape import stack
+from tinytorch.utils._pytree import tree_flatten, tree_unflatten
+
+__all__ = ["map"]
+
+
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
+    """Return `f(x, *args)` for each part `x` of `xs` along the first dimension, stacked.
+
+    Args:
+        f: takes a structure like `xs`, and `args`; returns any structure of tensors.
+        xs: a tensor, or a structure of tensors.
+        *args: given to each call.
+
+    Raises:
+        RuntimeError: the first dimensions are empty, or of different lengths.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch._higher_order_ops.map import map
+        >>> map(lambda x, y: x.sum() + y, torch.ones(2, 3), torch.tensor(1.0))
+        tensor([4., 4.])
+    """
+    leaves, form = tree_flatten(xs)
+    lengths = {leaf.shape[0] for leaf in leaves}
+    if len(lengths) > 1:
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got {lengths}.")
+    if lengths == {0}:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    results = [
+        f(tree_unflatten([leaf.select(0, i) for leaf in leaves], form), *args)
+        for i in range(*lengths)
+    ]
+    return stacked(results, 0)
+
+
+def stacked(results: list[Any], dim: int) -> Any:
+    """Return the tensors of structures of one form stacked along `dim`, in that form."""
+    flat = [tree_flatten(each) for each in results]
+    columns = zip(*[leaves for leaves, _ in flat], strict=True)
+    return tree_unflatten([stack(column, dim) for column in columns], flat[0][1])

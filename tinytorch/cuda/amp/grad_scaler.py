@@ -1,0 +1,9 @@
+"""`torch.cuda.amp.grad_scaler` (floor 4)."""
+
+from __future__ import annotations
+
+from tinytorch.amp.older import older_scaler
+
+__all__ = ["GradScaler"]
+
+GradScaler = older_scaler("cuda")
