@@ -49,7 +49,8 @@ def spans(widths: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
 # take half of the sequences each, through all steps, and meet at the end. (More of them would wait for the
 # interpreter's lock.)
 
-_FEW = 1 << 11  # numbers in a step's state from which on that pays
+# Numbers in a step's state, and steps, from which on that pays.
+_WIDE, _LONG = 1 << 13, 8
 
 
 def _bounds(widths: Sequence[int], size: int) -> Array:
@@ -58,7 +59,8 @@ def _bounds(widths: Sequence[int], size: int) -> Array:
     cut = (
         get_threads() == 2
         and batch > 1
-        and batch * size >= _FEW
+        and batch * size >= _WIDE
+        and len(widths) >= _LONG
         and min(widths) == batch
         and blas.threads() is not None
     )

@@ -200,8 +200,11 @@ def embedding_bag(
     found: Tensor = nn.embedding(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
-    zeros: Tensor = wrap(np.zeros_like(weight._array, shape=(len(sizes), width)))
-    out = zeros.index_add(0, bags, found)
+    if sizes.size and sizes[0] and (sizes == sizes[0]).all():
+        out = found.reshape(len(sizes), int(sizes[0]), width).sum(1)
+    else:
+        zeros: Tensor = wrap(np.zeros_like(weight._array, shape=(len(sizes), width)))
+        out = zeros.index_add(0, bags, found)
     if mode == 1:
         counts = np.maximum(sizes, 1)[:, None].astype(weight._array.dtype)
         return out / wrap(counts), bags, lengths, wrap(sizes.copy())

@@ -17,8 +17,9 @@ from tinytorch._tensor import Tensor, wrap
 from tinytorch.autograd.graph import Within
 from tinytorch.autograd.op import op, pointwise
 from tinytorch.dtypes import FLOATS
-from tinytorch.kernels import activation, loss
+from tinytorch.kernels import activation, loss, parallel
 from tinytorch.kernels import layer_norm as layer_norms
+from tinytorch.kernels.indexing import add_rows
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg import mm_nn, mm_tn
 from tinytorch.ops.pointwise import check_fits, kept, plain, zero_gradient
@@ -1054,18 +1055,14 @@ def embedding(
 def _embedding_grad(
     g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
-    out = np.zeros_like(g, shape=(count, g.shape[-1]))
+    width = g.shape[-1]
+    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
     flat = indices.reshape(-1)
-    if not flat.size:
-        return out
-    # Sorted, the rows that meet in one place are neighbours, and `reduceat` sums each group.
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
-    starts = np.flatnonzero(np.concatenate([ordered[:1] >= 0, ordered[1:] != ordered[:-1]]))
-    sums = np.add.reduceat(g.reshape(-1, g.shape[-1])[order], starts, axis=0)
+    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each number needs its place
+    for begin in range(0, flat.size, some):
+        add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
     if scale_grad_by_freq:
-        sums /= np.diff(starts, append=flat.size)[:, None]
-    out[ordered[starts]] = sums
+        out /= np.maximum(np.bincount(flat, minlength=count), 1)[:, None]
     if padding_idx >= 0:
         out[padding_idx] = 0
     return out
