@@ -10,8 +10,11 @@ matrix of columns `(C * taps, n * places)`; at the end of each row it has a few 
 their padding, so that these are as few as can be), and these are left out when the result is stored. A product with the
 weight `(O, C * taps)` does the rest, or, the other way, its transpose followed by adding the runs up again.
 
-Memory: besides the result, the columns, the images and the results of so many samples (or rows) at a time that there
-are at most about `_COLUMNS` elements of columns, 4 MiB of float32, however large the batch is.
+Each thread takes a part of the batch through all of this, with products in one thread: so threads meet only at the end.
+A batch too small for that is worked on by all together, which share copies and products.
+
+Memory: besides the result, in each thread the columns, the images and the results of so many samples (or rows) at a
+time that there are at most about `_COLUMNS` elements of columns, 4 MiB of float32, however large the batch is.
 
 Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006 (columns).
 """
@@ -26,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch import blas
 from tinytorch.dtypes import FLOATS
 from tinytorch.kernels.parallel import BLOCK, get_threads, share
 
@@ -36,6 +40,7 @@ Sizes = tuple[int, ...]
 
 _COLUMNS = 1 << 20  # elements of columns at a time
 _SHARED = 1 << 17  # elements from which on copies are shared among threads
+_PRODUCTS = 1 << 24  # multiplications from which on the batch is
 
 
 def conv_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -134,16 +139,16 @@ def _layout(
     return Layout(size, out, kernel, counts, tuple(rows), slack, taps, fills, plain)
 
 
-def _tiles(layout: Layout, samples: int, channels: int) -> Iterator[tuple[slice, list[Any]]]:
-    """Yield pieces of the batch, and for each the pieces of depths and rows to go through."""
+def _tiles(layout: Layout, some: range, channels: int) -> Iterator[tuple[slice, list[Any]]]:
+    """Yield pieces of some of the batch, and for each the pieces of depths and rows to go through."""
     depth, height, _ = layout.out
     row = max(channels * len(layout.taps) * layout.width, 1)
     image = row * depth * height
     if image <= _COLUMNS:
-        pieces = math.ceil(samples * image / _COLUMNS)
-        step = math.ceil(samples / max(pieces, 1))
-        for begin in range(0, samples, step):
-            yield slice(begin, min(begin + step, samples)), [(0, depth, 0, height)]
+        pieces = math.ceil(len(some) * image / _COLUMNS)
+        step = math.ceil(len(some) / max(pieces, 1))
+        for begin in some[::step]:
+            yield slice(begin, min(begin + step, some.stop)), [(0, depth, 0, height)]
         return
     depths = max(_COLUMNS // (row * height), 1)
     rows = height if depths > 1 else min(max(_COLUMNS // row, 1), height)
@@ -153,7 +158,7 @@ def _tiles(layout: Layout, samples: int, channels: int) -> Iterator[tuple[slice,
         for d in range(0, depth, depths)
         for r in range(0, height, rows)
     ]
-    for n in range(samples):
+    for n in some:
         yield slice(n, n + 1), parts
 
 
@@ -184,6 +189,22 @@ class _Buffers:
         # (Other places, though as many, leave other zeros.)
         found = self.zeros(f"{name} {places}", shape) if zeros else self.empty(name, shape)
         return found[..., :count].reshape((*rows, *places))
+
+
+def _by_samples(work: Callable[[range], None], samples: int, products: int, like: Array) -> None:
+    """Call `work` with parts that make up the batch: one for each thread where that pays."""
+    threads = get_threads()
+    if (
+        threads > 1
+        and (samples >= 4 * threads or samples % threads == 0)
+        and products >= _PRODUCTS
+        and type(like) is np.ndarray
+        and blas.threads() is not None
+    ):
+        with blas.one_thread():
+            share(lambda begin, end: work(range(begin, end)), samples)
+    else:
+        work(range(samples))
 
 
 def _shared(work: Callable[[int, int], None], length: int, elements: int, like: Array) -> None:
@@ -352,17 +373,22 @@ def _convolve(
             result += b.reshape((groups, -1, 1))
         return
     layout = _layout(x.shape[2:], kernel, size, stride, padding, dilation)
-    buffers = _Buffers(x)
     bias = None if b is None else b.reshape((-1, 1, 1, 1, 1))
-    for piece, parts in _tiles(layout, samples, channels):
-        laid = _lay_out(buffers, layout, x[piece])
-        for part in parts:
-            d0, d1, r0, r1 = part
-            columns = _columns(buffers, layout, laid, part).reshape((groups, matrix.shape[2], -1))
-            product = buffers.matrix("product", matrix.shape[:2], columns.shape[2:])
-            np.matmul(matrix, columns, out=product)
-            result = product.reshape((rows, -1, d1 - d0, r1 - r0, layout.width))
-            _store(result[..., : size[2]], bias, out[piece, :, d0:d1, r0:r1].swapaxes(0, 1))
+
+    def work(some: range) -> None:
+        buffers = _Buffers(x)
+        for piece, parts in _tiles(layout, some, channels):
+            laid = _lay_out(buffers, layout, x[piece])
+            for part in parts:
+                d0, d1, r0, r1 = part
+                columns = _columns(buffers, layout, laid, part)
+                columns = columns.reshape((groups, matrix.shape[2], -1))
+                product = buffers.matrix("product", matrix.shape[:2], columns.shape[2:])
+                np.matmul(matrix, columns, out=product)
+                result = product.reshape((rows, -1, d1 - d0, r1 - r0, layout.width))
+                _store(result[..., : size[2]], bias, out[piece, :, d0:d1, r0:r1].swapaxes(0, 1))
+
+    _by_samples(work, samples, out.size * matrix.shape[2], x)
 
 
 def _store(result: Array, bias: Array | None, to: Array) -> None:
@@ -416,22 +442,26 @@ def _add_columns(
     samples, channels = out.shape[:2]
     matrix = w.reshape((groups, w.shape[0] // groups, -1)).swapaxes(1, 2)
     layout = _layout(out.shape[2:], w.shape[2:], y.shape[2:], stride, padding, dilation)
-    buffers = _Buffers(y)
-    for piece, parts in _tiles(layout, samples, channels):
-        joined, apart = _memory(layout, piece.stop - piece.start, channels)
-        laid = buffers.empty("laid", joined)
-        laid[...] = 0
-        for part in parts:
-            d0, d1, r0, r1 = part
-            wide = _widened(buffers, layout, y[piece], part)
-            wide = wide.reshape((groups, matrix.shape[2], -1))
-            columns = buffers.matrix("columns", matrix.shape[:2], wide.shape[2:])
-            np.matmul(matrix, wide, out=columns)
-            columns = columns.reshape(
-                (channels, len(layout.taps), joined[4], d1 - d0, (r1 - r0) * layout.width)
-            )
-            _add_runs(laid, columns, _runs(layout, part))
-        _take_out(layout, _apart(laid, apart), out[piece])
+
+    def work(some: range) -> None:
+        buffers = _Buffers(y)
+        for piece, parts in _tiles(layout, some, channels):
+            joined, apart = _memory(layout, piece.stop - piece.start, channels)
+            laid = buffers.empty("laid", joined)
+            laid[...] = 0
+            for part in parts:
+                d0, d1, r0, r1 = part
+                wide = _widened(buffers, layout, y[piece], part)
+                wide = wide.reshape((groups, matrix.shape[2], -1))
+                columns = buffers.matrix("columns", matrix.shape[:2], wide.shape[2:])
+                np.matmul(matrix, wide, out=columns)
+                columns = columns.reshape(
+                    (channels, len(layout.taps), joined[4], d1 - d0, (r1 - r0) * layout.width)
+                )
+                _add_runs(laid, columns, _runs(layout, part))
+            _take_out(layout, _apart(laid, apart), out[piece])
+
+    _by_samples(work, samples, y.size * matrix.shape[1], y)
 
 
 def _add_runs(laid: Array, columns: Array, runs: list[Any]) -> None:
@@ -482,18 +512,24 @@ def conv_weight(
         out = np.add.reduce(out, axis=0)
     else:
         layout = _layout(x.shape[2:], kernel, size, stride, padding, dilation)
-        buffers = _Buffers(x)
-        out = None
-        for piece, parts in _tiles(layout, samples, channels):
-            laid = _lay_out(buffers, layout, x[piece])
-            for part in parts:
-                columns = _columns(buffers, layout, laid, part)
-                columns = columns.reshape((groups, channels // groups * len(layout.taps), -1))
-                # The places that are too many meet zeros.
-                wide = _widened(buffers, layout, y[piece], part)
-                wide = wide.reshape((groups, rows // groups, -1))
-                found = np.matmul(wide, columns.swapaxes(1, 2))
-                out = found if out is None else np.add(out, found, out=out)
+        taps = channels // groups * len(layout.taps)
+        sums: dict[int, Array] = {}
+
+        def work(some: range) -> None:
+            buffers, out = _Buffers(x), None
+            for piece, parts in _tiles(layout, some, channels):
+                laid = _lay_out(buffers, layout, x[piece])
+                for part in parts:
+                    columns = _columns(buffers, layout, laid, part).reshape((groups, taps, -1))
+                    # The places that are too many meet zeros.
+                    wide = _widened(buffers, layout, y[piece], part)
+                    wide = wide.reshape((groups, rows // groups, -1))
+                    found = np.matmul(wide, columns.swapaxes(1, 2))
+                    out = found if out is None else np.add(out, found, out=out)
+            sums[some.start] = out
+
+        _by_samples(work, samples, y.size * taps, x)
+        out = functools.reduce(np.add, [sums[start] for start in sorted(sums)])
     return out.reshape(shape).astype(dtype, copy=False)
 
 
@@ -524,7 +560,7 @@ def _depthwise(
     length = size[1] * layout.width
     runs = _runs(layout, (0, size[0], 0, size[1]))
     result = out.reshape((samples, channels, several, *size))
-    for piece, _ in _tiles(layout, samples, channels):
+    for piece, _ in _tiles(layout, range(samples), channels):
         laid = _lay_out(buffers, layout, x[piece])
         count = laid.shape[4]
 
@@ -563,7 +599,7 @@ def _depthwise_input(
     whole = (0, size[0], 0, size[1])
     length = size[1] * layout.width
     runs = _runs(layout, whole)
-    for piece, _ in _tiles(layout, samples, channels):
+    for piece, _ in _tiles(layout, range(samples), channels):
         joined, apart = _memory(layout, piece.stop - piece.start, channels)
         laid = buffers.empty("laid", joined)
         wide = _widened(buffers, layout, y[piece], whole)
@@ -598,7 +634,7 @@ def _depthwise_weight(
     whole = (0, size[0], 0, size[1])
     runs = _runs(layout, whole)
     found = np.zeros_like(x, shape=(channels, several, len(runs)), order="C")
-    for piece, _ in _tiles(layout, samples, channels):
+    for piece, _ in _tiles(layout, range(samples), channels):
         laid = _lay_out(buffers, layout, x[piece])
         wide = _widened(buffers, layout, y[piece], whole)
         wide = wide.reshape((channels, several, -1, size[0], size[1] * layout.width))

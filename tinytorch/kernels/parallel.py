@@ -145,10 +145,13 @@ def _in_pieces(
 
 
 def share(work: Piece, size: int) -> None:
-    """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all."""
+    """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all.
+
+    What such work would share in turn is not shared again: each thread does its own.
+    """
     count = _threads
     if count == 1 or getattr(_worker, "here", False):
-        work(0, size)  # (a worker that waited for workers might wait for ever)
+        work(0, size)
         return
     if _workers < count - 1:
         _start(count - 1)
@@ -157,9 +160,11 @@ def share(work: Piece, size: int) -> None:
     begins = range(step, size, step)
     for begin in begins:
         _tasks.put((work, begin, min(begin + step, size), done))
+    _worker.here = True
     try:
         work(0, step)
     finally:
+        _worker.here = False
         errors = [done.get() for _ in begins]
     for error in errors:
         if error is not None:
