@@ -38,6 +38,7 @@ SAMPLES: list[Sample] = [
     near("conv2d", image, normal(2, 3, 2, 2), None, 2),
     near("conv2d", image, normal(2, 3, 1, 1), None, 2),
     near("conv2d", image, normal(2, 3, 5, 6)),
+    near("conv2d", image, normal(2, 3, 5, 6), normal(2), 2),
     near("conv2d", normal(3, 5, 6), w, b),
     near("conv2d", image[:0], w, b),
     near("conv2d", image, w_few, stride=[1, 2], padding=[0, 1]),

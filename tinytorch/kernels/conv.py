@@ -329,6 +329,11 @@ def _is_matmul(kernel: Sizes, stride: Sizes, padding: Sizes, places: int) -> boo
     return set(kernel) == {1} == set(stride) and not any(padding) and places >= 64
 
 
+def _is_one_place(kernel: Sizes, size: Sizes, padding: Sizes, groups: int) -> bool:
+    """Return whether a kernel as large as the image `size` meets it in one place: one product for the whole batch."""
+    return kernel == size and not any(padding) and groups == 1
+
+
 def conv(
     x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     groups: int, size: Sizes | None = None,
@@ -371,6 +376,12 @@ def _convolve(
         np.matmul(matrix, flat, out=result)
         if b is not None:
             result += b.reshape((groups, -1, 1))
+        return
+    if _is_one_place(kernel, x.shape[2:], padding, groups):
+        result = out.reshape((samples, rows))
+        np.matmul(x.reshape((samples, -1)), matrix[0].T, out=result)
+        if b is not None:
+            result += b
         return
     layout = _layout(x.shape[2:], kernel, size, stride, padding, dilation)
     bias = None if b is None else b.reshape((-1, 1, 1, 1, 1))
@@ -425,6 +436,9 @@ def conv_input(
         matrix = w.reshape((groups, rows // groups, -1)).swapaxes(1, 2)
         flat = y.reshape((samples, groups, rows // groups, -1))
         np.matmul(matrix, flat, out=out.reshape((samples, groups, w.shape[1], -1)))
+    elif _is_one_place(kernel, size, padding, groups):
+        flat = y.reshape((samples, rows))
+        np.matmul(flat, w.reshape((rows, -1)), out=out.reshape((samples, -1)))
     elif set(stride) == {1} and min(around) >= 0 and 2 * rows <= 3 * channels:
         # A convolution of `y` with the kernels turned round: fewer passes than adding columns up.
         turned = w[:, :, ::-1, ::-1, ::-1].reshape((groups, -1, *w.shape[1:])).swapaxes(1, 2)
@@ -510,6 +524,8 @@ def conv_weight(
         flat = x.reshape((samples, groups, channels // groups, -1))
         out = np.matmul(y.reshape((samples, groups, rows // groups, -1)), flat.swapaxes(2, 3))
         out = np.add.reduce(out, axis=0)
+    elif _is_one_place(kernel, x.shape[2:], padding, groups):
+        out = np.matmul(y.reshape((samples, rows)).T, x.reshape((samples, -1)))
     else:
         layout = _layout(x.shape[2:], kernel, size, stride, padding, dilation)
         taps = channels // groups * len(layout.taps)
