@@ -6,6 +6,7 @@ another thread takes some ten microseconds: only large arrays are shared out. Th
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -15,7 +16,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BLOCK", "LARGE", "each", "get_threads", "rows", "set_threads", "share", "writes"]
+__all__ = [
+    "BLOCK",
+    "LARGE",
+    "each",
+    "get_threads",
+    "large",
+    "rows",
+    "set_threads",
+    "share",
+    "writes",
+]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -86,6 +97,16 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)
     return _in_pieces(function, flat, size, 0 if into else BLOCK, result).reshape(shape)
+
+
+def large(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays."""
+
+    @functools.wraps(function)
+    def shared(x: Array, *others: Any) -> Array:
+        return function(x, *others) if x.size < LARGE else each(function, x, *others)
+
+    return shared
 
 
 _CHEAP = frozenset(

@@ -332,9 +332,7 @@ def _outside(g: Any, x: Any, lambd: float) -> Any:
 _threshold_grad = _slope_op(
     "threshold", lambda g, x, threshold: activation.keep(g, np.logical_not(x <= threshold))
 )
-_leaky_relu_grad = _slope_op(
-    "leaky_relu", lambda g, x, slope: activation.choose(x > 0, g, g * slope)
-)
+_leaky_relu_grad = _slope_op("leaky_relu", activation.leaky_relu_grad)
 _rrelu_grad = _slope_op("rrelu_with_noise", lambda g, x, slopes: g * slopes)
 _hardtanh_grad = _slope_op(
     "hardtanh",
@@ -392,12 +390,16 @@ def hardsigmoid(x: Any) -> Any:
     return (np.clip(x + 3, 0, 6) / 6).astype(x.dtype, copy=False)
 
 
-def _hardswish_x(g: Tensor, x: Tensor) -> Tensor:
-    slope = (x / 3 + 0.5).masked_fill(~(x < 3), 1).masked_fill(x <= -3, 0)
-    return g * slope
+@op(
+    name="HardswishBackward",
+    g=lambda gg, x: _hardswish_grad(gg, x),
+    x=lambda gg, g, x: kept(gg * g / 3, (x > -3) & (x < 3)),
+)
+def _hardswish_grad(g: Any, x: Any) -> Any:
+    return activation.hardswish_grad(g, x)
 
 
-@op(x=_hardswish_x)
+@op(x=lambda g, x: _hardswish_grad(g, x))
 def hardswish(x: Any) -> Any:
     """Return `x * clip(x + 3, 0, 6) / 6`."""
     _check_floating("hardswish_cpu", x)
@@ -446,7 +448,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
     broadcasts=True,
 )
 def _prelu(x: Any, weight: Any) -> Any:
-    return activation.choose(x > 0, x, x * weight)
+    return activation.where(x > 0, x, x * weight)
 
 
 def _prelu_grad_g(gg: tuple[Any, Any], x: Tensor, weight: Tensor) -> Tensor:
@@ -473,7 +475,7 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
 def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
     """Return the gradients of both inputs of `_prelu`, the weight's before it is summed."""
     above = x > 0
-    return activation.choose(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
+    return activation.where(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -555,24 +557,34 @@ def celu(x: Any, alpha: float = 1.0) -> Any:
     return activation.elu(x, alpha, 1.0, 1.0 / alpha)
 
 
-def _silu_x(g: Tensor, x: Tensor) -> Tensor:
+def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     s = x.sigmoid()
-    return g * (s * (1 + x * (1 - s)))
+    return gg * g * (s * (1 - s) * (2 + x * (1 - 2 * s)))
 
 
-@op(x=_silu_x)
+@op(name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x)
+def _silu_grad(g: Any, x: Any) -> Any:
+    return activation.silu_grad(g, x)
+
+
+@op(x=lambda g, x: _silu_grad(g, x))
 def silu(x: Any) -> Any:
     """Return `x * sigmoid(x)`."""
     _check_floating("silu_cpu", x)
     return activation.silu(x)
 
 
-def _mish_x(g: Tensor, x: Tensor) -> Tensor:
-    t = softplus(x).tanh()
-    return g * (t + x * x.sigmoid() * (1 - t * t))
+def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    s, t = x.sigmoid(), softplus(x).tanh()
+    return gg * g * (s * (1 - t * t) * (2 + x * (1 - s - 2 * s * t)))
 
 
-@op(x=_mish_x)
+@op(name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
+def _mish_grad(g: Any, x: Any) -> Any:
+    return activation.mish_grad(g, x)
+
+
+@op(x=lambda g, x: _mish_grad(g, x))
 def mish(x: Any) -> Any:
     """Return `x * tanh(softplus(x))`."""
     _check_floating("mish_cpu", x)
@@ -664,9 +676,7 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
 def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
     if type(beta) is not float or type(threshold) is not float:
         beta, threshold = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
-    scaled = activation.widened(x) * beta
-    inner = g * activation.sigmoid(scaled)
-    return activation.choose(scaled > threshold, g, inner.astype(g.dtype, copy=False))
+    return activation.softplus_grad(g, x, beta, threshold)
 
 
 @op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
