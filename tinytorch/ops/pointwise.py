@@ -39,10 +39,13 @@ def zero_gradient(g: Tensor) -> Tensor:
     return wrap(np.zeros_like(g._array))
 
 
+_keep = parallel.large(activation.keep)
+
+
 @op(name="Where", x=lambda g, mask: kept(g, mask), mask=None)
 def kept(x: Any, mask: Any) -> Any:
     """Return `x` where the mask, of the same shape, is true, else 0, also for infinities and NaN."""
-    return activation.keep(x, mask)
+    return _keep(x, mask)
 
 
 def _alike(*operands: Any) -> list[Any]:
