@@ -445,6 +445,10 @@ class Tensor:
             )
         self._array = value._array
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     def numpy(self, *, force: bool = False) -> Any:
         """Return the elements as a NumPy array on the same memory.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["let_idle_threads_sleep", "one_thread", "threads"]
+__all__ = ["let_idle_threads_sleep", "one_thread", "threads", "told_again"]
 
 
 def _libraries() -> Iterator[ctypes.CDLL]:
@@ -82,20 +82,25 @@ def let_idle_threads_sleep() -> None:
 
     Left alone, they go on looking for work for some 20 ms, and so take the processor from the threads that share
     elementwise work (`kernels/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0.
-    A value that the user gives to `OPENBLAS_THREAD_TIMEOUT` stays.
+    A value that the user gives to `OPENBLAS_THREAD_TIMEOUT` stays. OpenBLAS reads the variable when it is loaded; where
+    NumPy was imported before, it is told to read again, which that of NumPy 2.5 does not let itself be told.
     """
     variable = "OPENBLAS_THREAD_TIMEOUT"
     if variable in os.environ:
         return
     os.environ[variable] = "16"  # the logarithm of processor cycles: about 25 us
-    # OpenBLAS reads the variable when it is loaded. Where it is already, it is told to read again and to start its
-    # threads anew; not while another thread may be in the middle of a product.
-    if "numpy" not in sys.modules or threading.active_count() > 1:
-        return
+    # Not while another thread may be in the middle of a product.
+    if "numpy" in sys.modules and threading.active_count() == 1:
+        told_again()
+
+
+def told_again() -> bool:
+    """Tell OpenBLAS to read its variables again and start its threads anew; return whether it has been told."""
     for library in _libraries():
         read = getattr(library, "openblas_read_env", None)
         stop = getattr(library, "blas_thread_shutdown_", None)
         if read is not None and stop is not None:
             read()
             stop()  # the next product starts the threads again, as after a fork
-            return
+            return True
+    return False

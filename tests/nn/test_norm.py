@@ -235,6 +235,12 @@ ERRORS = {
     "one value, top": lambda t, f, x: t.batch_norm(
         t.ones(1, 3), None, None, t.zeros(3), None, True, 0.1, 1e-5, False
     ),
+    "empty batch, gradients": lambda t, f, x: t.autograd.grad(
+        f.batch_norm(
+            t.ones(0, 3), None, None, w := t.ones(3, requires_grad=True), training=True
+        ).sum(),
+        w,
+    ),
     "empty batch": lambda t, f, x: f.batch_norm(t.ones(0, 3), t.zeros(3), t.ones(3), training=True),
     "wrong mean": lambda t, f, x: f.batch_norm(x, t.zeros(4), t.ones(4)),
     "wrong weight": lambda t, f, x: f.batch_norm(x, t.zeros(3), t.ones(3), t.ones(4)),

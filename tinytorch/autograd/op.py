@@ -860,6 +860,9 @@ _ALIASES = {
     "tensor": "x",
     "tensors": "xs",
     "vec2": "y",
+    "a": "x",
+    "x1": "x",
+    "x2": "y",
 }
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
 NUMBERS = (int, float, bool, np.number, np.bool_)

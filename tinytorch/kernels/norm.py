@@ -114,7 +114,7 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
 
     def of_channels(columns: Array) -> Array:
         sums = columns if count == 1 else columns.reshape(channels, count).sum(1)
-        return (sums / (samples * count)).reshape(1, channels)
+        return (sums / max(samples * count, 1)).reshape(1, channels)
 
     mean = of_channels(ones.dot(flat))
     spread, _ = _spread(mean, x.shape)

@@ -315,7 +315,7 @@ def _slope_op(name: str, kernel: Any) -> Any:
     """
 
     def gradient(g: Any, x: Any, a: Any = None, b: Any = None) -> Any:
-        rest = [each for each in (a, b) if each is not None]
+        rest = [plain(name, "value", each) for each in (a, b) if each is not None]
         if g.dtype.kind == "V":
             return kernel(activation.widened(g), activation.widened(x), *rest).astype(g.dtype)
         return kernel(g, x, *rest)
@@ -362,6 +362,8 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return `x` where it is positive, else `negative_slope * x`."""
     _check_floating("leaky_relu_cpu", x)
+    if type(negative_slope) is not float:
+        negative_slope = plain("leaky_relu", "negative_slope", negative_slope)
     return activation.leaky_relu(x, negative_slope)
 
 
@@ -416,6 +418,8 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
         tensor([-1.0000,  0.0000,  0.7000])
     """
     _check_floating("hardshrink_cpu", x)
+    if type(lambd) is not float:
+        lambd = plain("hardshrink", "lambd", lambd)
     return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
 
 
@@ -550,10 +554,12 @@ def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     return activation.elu(x, alpha, scale, 1.0)
 
 
-@op(x=lambda g, x, alpha: _elu_grad(g, x, alpha, 1.0, 1.0 / alpha))
+@op(x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """Return `x` where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
     _check_floating("elu_cpu", x)
+    if type(alpha) is not float:
+        alpha = plain("celu", "alpha", alpha)
     return activation.elu(x, alpha, 1.0, 1.0 / alpha)
 
 
