@@ -964,7 +964,7 @@ def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
     """Make an op whose result is a view of its first argument, with a caller written out.
 
     All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
-    always, which costs nothing.
+    always, which costs nothing. Several views at a time are `@op(view=True, outputs=0)`.
 
     Args:
         name: the node's class name without "Backward0".

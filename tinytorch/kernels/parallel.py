@@ -17,16 +17,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "BLOCK",
-    "LARGE",
-    "each",
-    "get_threads",
-    "large",
-    "rows",
-    "set_threads",
-    "share",
-    "writes",
-]
+    "BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes",
+]  # fmt: skip
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -190,6 +182,20 @@ def share(work: Piece, size: int) -> None:
     for error in errors:
         if error is not None:
             raise error
+
+
+def blocks(work: Piece, planes: int, size: int) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+    step = max(BLOCK // max(size, 1), 1)
+
+    def pieces(begin: int, end: int) -> None:
+        for at in range(begin, end, step):
+            work(at, min(at + step, end))
+
+    if planes * size < LARGE or planes < 2:
+        pieces(0, planes)
+    else:
+        share(pieces, planes)
 
 
 def _start(count: int) -> None:

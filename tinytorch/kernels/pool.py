@@ -8,14 +8,13 @@ holds for sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.dtypes import FLOATS
 from tinytorch.kernels.activation import choose, widened
-from tinytorch.kernels.parallel import BLOCK, LARGE, share
+from tinytorch.kernels.parallel import blocks
 
 __all__ = [
     "Windows", "adaptive", "average", "box_sums", "corner_grad", "corner_pick", "fractional", "max_corners", "maxima",
@@ -113,20 +112,6 @@ def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
     start[:, -1:] = length - kernel
     parts = tuple([(0, count, start + k) for k in range(kernel)])
     return Windows(start, None, None, parts, 1, False)
-
-
-def _blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
-    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
-    step = max(BLOCK // max(size, 1), 1)
-
-    def pieces(begin: int, end: int) -> None:
-        for at in range(begin, end, step):
-            work(at, min(at + step, end))
-
-    if planes * size < LARGE or planes < 2:
-        pieces(0, planes)
-    else:
-        share(pieces, planes)
 
 
 # Maxima -------------------------------------------------------------------------------------------
@@ -246,7 +231,7 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
         out[begin:end] = best
         index[begin:end] = _index(codes, mine, spatial)
 
-    _blocks(work, planes, math.prod(spatial))
+    blocks(work, planes, math.prod(spatial))
     return out, index
 
 
@@ -315,7 +300,7 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
             weights = widened(values[begin:end]).reshape(-1)
             target[:] = np.bincount(places.reshape(-1), weights, (end - begin) * size)
 
-    _blocks(work, planes, size)
+    blocks(work, planes, size)
     return out
 
 
@@ -361,7 +346,7 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
         np.bitwise_xor(sides[:, :, 0], differ, out=right[begin:end])
 
     if out.size:
-        _blocks(work, planes, 4 * height * width)
+        blocks(work, planes, 4 * height * width)
     return out, right, lower
 
 
@@ -408,7 +393,7 @@ def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) 
         )
         work = work_in_pairs
     if g.size:
-        _blocks(work, planes, 4 * height * width)
+        blocks(work, planes, 4 * height * width)
     return out
 
 
@@ -464,7 +449,7 @@ def average(x: Array, windows: tuple[Windows, ...], divisor: Any) -> Array:
             out[begin:end] = sums / divisor
 
     if out.size:
-        _blocks(work, len(x), math.prod(x.shape[1:]))
+        blocks(work, len(x), math.prod(x.shape[1:]))
     return out
 
 
@@ -483,7 +468,7 @@ def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], div
             out[begin:end] = block
 
     if out.size:
-        _blocks(work, len(g), math.prod(spatial))
+        blocks(work, len(g), math.prod(spatial))
     return out
 
 

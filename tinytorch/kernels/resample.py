@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.parallel import BLOCK, LARGE, share
+from tinytorch.kernels.parallel import blocks
 
 __all__ = [
     "Map",
@@ -330,7 +330,7 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
         else:
             _by_taps(x[begin:end], out[begin:end], map, axis, exact)
 
-    _by_blocks(work, len(x), max(math.prod(x.shape[1:]), math.prod(shape[1:])))
+    blocks(work, len(x), max(math.prod(x.shape[1:]), math.prod(shape[1:])))
     return out
 
 
@@ -401,18 +401,4 @@ def _repeat(x: Array, out: Array, factors: list[int]) -> None:
             part = rows
         target[begin:end] = part.reshape(end - begin, *source_shape[1:], width)
 
-    _by_blocks(work, len(x), math.prod(out.shape[1:]))
-
-
-def _by_blocks(work: Callable[[int, int], None], planes: int, size: int) -> None:
-    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
-    step = max(BLOCK // max(size, 1), 1)
-
-    def pieces(begin: int, end: int) -> None:
-        for at in range(begin, end, step):
-            work(at, min(at + step, end))
-
-    if planes * size < LARGE or planes < 2:
-        pieces(0, planes)
-    else:
-        share(pieces, planes)
+    blocks(work, len(x), math.prod(out.shape[1:]))

@@ -121,7 +121,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
                 out = linear.op.kernel(flat, weight, bias)
                 return out.reshape(x.shape[:-1] + weight.shape[:-1])
     except AttributeError:
-        raise _no_tensor("linear", "weight", 2, weight) from None
+        raise _no_tensor("weight", 2, weight) from None
     wide = x.dtype.itemsize >= 4
     out = x.dot(weight.T) if wide else activation.widened(x).dot(activation.widened(weight).T)
     if bias is not None:
@@ -159,9 +159,9 @@ _show_last_steps(linear.op.node_class, "SqueezeBackward4", "UnsafeViewBackward0"
 _show_last_steps(linear.op.overload[1], "ViewBackward0", "ViewBackward0")
 
 
-def _no_tensor(name: str, argument: str, position: int, value: Any) -> TypeError:
+def _no_tensor(argument: str, position: int, value: Any) -> TypeError:
     return TypeError(
-        f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        f"linear(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
     )
 
 
@@ -196,7 +196,7 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
     try:
         differ = bias.dtype != x.dtype
     except AttributeError:
-        raise _no_tensor("linear", "bias", 3, bias) from None
+        raise _no_tensor("bias", 3, bias) from None
     if differ:
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {_tensor_name(bias)} and "

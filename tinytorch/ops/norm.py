@@ -239,10 +239,10 @@ def _move(running: Tensor, new: Any, momentum: float) -> None:
     )
 
 
-def _check_momentum(name: str, position: int, momentum: Any) -> float:
+def _check_momentum(name: str, momentum: Any) -> float:
     if not isinstance(momentum, (int, float)):
         raise TypeError(
-            f"{name}(): argument 'momentum' (position {position}) must be float, not "
+            f"{name}(): argument 'momentum' (position 7) must be float, not "
             f"{type(momentum).__name__}"
         )
     return momentum
@@ -279,7 +279,7 @@ def batch_norm(
         Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
         Shift", 2015.
     """
-    momentum = _check_momentum("batch_norm", 7, momentum)
+    momentum = _check_momentum("batch_norm", momentum)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -295,7 +295,7 @@ def native_batch_norm(
         >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 3.0)[2]
         tensor([0.5000])
     """
-    momentum = _check_momentum("native_batch_norm", 7, momentum)
+    momentum = _check_momentum("native_batch_norm", momentum)
     out, mean, variance = _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
@@ -344,7 +344,7 @@ def instance_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
-    momentum = _check_momentum("instance_norm", 7, momentum)
+    momentum = _check_momentum("instance_norm", momentum)
     samples, channels = input._array.shape[:2]
     # The instances are channels of one sample.
     shape = (1, samples * channels, *input._array.shape[2:])
