@@ -1,17 +1,112 @@
-"""TensorBoard's writer is not part of tinytorch; this module says so to programs that import it (floor 5)."""
+"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`) (floor 5).
+
+`SummaryWriter` is that package's, with PyTorch's names of arguments, and takes tensors wherever numbers or arrays go.
+
+Example:
+    >>> import tempfile
+    >>> import tinytorch as torch
+    >>> from tinytorch.utils.tensorboard import SummaryWriter
+    >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(log_dir=folder) as writer:
+    ...     writer.add_scalar("loss", torch.tensor(0.5), 1)
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import functools
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
-__all__: list[str] = []
+from tinytorch._tensor import Tensor
+
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # made when first asked for
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Raise: for PyTorch's classes an ImportError, as where TensorBoard is not installed, that says what to do."""
-    if name not in ("FileWriter", "RecordWriter", "SummaryWriter"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise ImportError(
-        f"tinytorch.utils.tensorboard has no {name}: tinytorch writes no files for TensorBoard. "
-        "Print the numbers, or install tensorboardX, whose SummaryWriter takes NumPy arrays."
-    )
+def _package() -> ModuleType:
+    try:
+        import tensorboardX.writer
+    except ImportError:
+        raise ModuleNotFoundError(
+            "tinytorch.utils.tensorboard writes its files by tensorboardX, which is not installed: "
+            "pip install 'tinytorch[tensorboard]'"
+        ) from None
+    package: ModuleType = tensorboardX
+    return package
+
+
+def _as_arrays(value: Any) -> Any:
+    """Return a value with the tensors in it as NumPy's arrays."""
+    if isinstance(value, Tensor):
+        return value.detach().numpy()
+    if isinstance(value, dict):
+        return {key: _as_arrays(each) for key, each in value.items()}
+    return type(value)(map(_as_arrays, value)) if type(value) in (list, tuple) else value
+
+
+def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(self, *_as_arrays(args), **_as_arrays(kwargs))
+
+    return call
+
+
+@functools.cache
+def _summary_writer() -> type:
+    base = _package().SummaryWriter
+
+    class SummaryWriter(base):  # type: ignore[misc,valid-type]
+        """Write scalars, histograms, pictures, texts … for TensorBoard into a folder; see tensorboardX's documentation.
+
+        Args:
+            log_dir: the folder; `runs/<time>_<host>` if it is None.
+            comment: what is added to that.
+            **kwargs: tensorboardX's: `purge_step`, `max_queue`, `flush_secs`, `filename_suffix`.
+        """
+
+        def __init__(self, log_dir: Any = None, comment: str = "", **kwargs: Any) -> None:
+            super().__init__(None if log_dir is None else str(log_dir), comment, **kwargs)
+            self.log_dir = self.logdir
+
+        def get_logdir(self) -> str:
+            """Return the folder."""
+            folder: str = self.logdir
+            return folder
+
+        def add_scalar(
+            self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
+            new_style: bool = False, double_precision: bool = False,
+        ) -> None:  # fmt: skip
+            """Write a number; how it is stored, tensorboardX decides."""
+            super().add_scalar(tag, _as_arrays(scalar_value), global_step, walltime)
+
+        def add_hparams(
+            self, hparam_dict: Any, metric_dict: Any, hparam_domain_discrete: Any = None, run_name: str | None = None,
+            global_step: int | None = None,
+        ) -> None:  # fmt: skip
+            """Write the hyperparameters of a run, and what it reached."""
+            numbers = {key: float(each) for key, each in metric_dict.items()}
+            super().add_hparams(hparam_dict, numbers, run_name, global_step)
+
+        def add_graph(self, *args: Any, **kwargs: Any) -> None:
+            """Raise NotImplementedError: PyTorch traces the model for this."""
+            raise NotImplementedError(
+                "add_graph traces the model, which tinytorch has no means for; see tinytorch.autograd.picture"
+            )
+
+    for name, method in inspect.getmembers(base, inspect.isfunction):
+        if name.startswith("add_") and name not in vars(SummaryWriter):
+            setattr(SummaryWriter, name, _taking_tensors(method))
+    SummaryWriter.__qualname__ = "SummaryWriter"
+    return SummaryWriter
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SummaryWriter":
+        return _summary_writer()
+    if name == "FileWriter":
+        return _package().FileWriter
+    if name == "RecordWriter":
+        return _package().RecordWriter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
