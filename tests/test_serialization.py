@@ -1200,6 +1200,7 @@ def _models(nn: Any) -> list[Any]:
 @needs_oracle
 @pytest.mark.parametrize("which", range(5))
 def test_a_whole_module_of_pytorch_is_read(which: int) -> None:
+    torch.manual_seed(0)
     theirs, like = _models(torch.nn)[which], _models(tt.nn)[which]
     found = load(theirs_file(theirs), weights_only=False)
     assert type(found) is type(like) and repr(found) == repr(theirs)

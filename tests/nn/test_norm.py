@@ -339,3 +339,20 @@ def test_large_inputs_in_blocks(shape: tuple[int, ...]) -> None:
     for quick, general in (found[:2], found[2:]):
         for mine, other in zip(quick, general, strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1100, 500), (3, 70000, 3), (1, 600000)])
+def test_rows_of_large_layers_in_blocks(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, g = (rng.standard_normal(shape) for _ in range(2))
+    vectors = [rng.standard_normal(shape[-1:]) for _ in range(2)]
+    found = []
+    for create_graph in (False, True):  # by the kernels, and in Tensor code
+        leaves = [tinytorch.tensor(each, requires_grad=True) for each in (x, *vectors)]
+        out = tinytorch.nn.functional.layer_norm(leaves[0], shape[-1:], *leaves[1:])
+        grads = tinytorch.autograd.grad(out, leaves, tinytorch.tensor(g), create_graph=create_graph)
+        found.append([each.detach().numpy() for each in (out, *grads)])
+    for quick, general in zip(*found, strict=True):
+        np.testing.assert_allclose(quick, general, rtol=1e-7, atol=1e-9)
+    exact = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(found[0][0], exact * vectors[0] + vectors[1], rtol=1e-9, atol=1e-9)

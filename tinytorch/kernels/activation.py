@@ -286,10 +286,9 @@ def mish(x: Array) -> Array:
     e = np.exp(np.minimum(x, 20))
     n = e + 2
     n *= e
-    out = x * n
-    n += 2
-    out /= n
-    return out
+    n /= n + 2
+    n *= x
+    return n
 
 
 @large

@@ -1,13 +1,19 @@
-"""Layer normalisation on arrays, in few passes: sums over rows and columns are left to BLAS (floor 1)."""
+"""Layer normalisation on arrays, in few passes: sums over rows and columns are left to BLAS (floor 1).
+
+Of large arrays each thread takes a part of the rows, a block of them at a time, through all passes.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tinytorch import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import LARGE, blocks
 from tinytorch.kernels.reduce import ones
 
 __all__ = ["backward", "forward"]
@@ -21,6 +27,15 @@ def _flat(x: Array, count: int) -> Array:
     return x.reshape(math.prod(shape), math.prod(x.shape[x.ndim - count :]))
 
 
+_SHARED = 2 * LARGE  # elements from which on rows are shared among threads
+
+
+def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
+    """Call `work` with blocks of rows that make up all, in several threads."""
+    with blas.one_thread():
+        blocks(lambda begin, end: work(slice(begin, end)), *rows.shape)
+
+
 def _means(x: Array) -> Array:
     """Return the mean of each row, as a column."""
     columns = x.shape[1]
@@ -29,14 +44,34 @@ def _means(x: Array) -> Array:
     return sums.reshape(-1, 1)
 
 
+def _vector(x: Array | None) -> Array | None:
+    return None if x is None else widened(x).reshape(-1)
+
+
 def forward(
     x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
-    rows = _flat(widened(x), count)
+    rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
+    if rows.size < _SHARED:
+        out, mean, scale = _forward(rows, weight, bias, eps)
+    else:
+        out = np.empty_like(rows, order="C")
+        mean, scale = (np.empty_like(rows, order="C", shape=(len(rows), 1)) for _ in range(2))
+
+        def work(some: slice) -> None:
+            _, mean[some], scale[some] = _forward(rows[some], weight, bias, eps, out[some])
+
+        _by_rows(work, rows)
     kept = x.shape[: x.ndim - count] + (1,) * count
+    return out.reshape(x.shape).astype(x.dtype, copy=False), mean.reshape(kept), scale.reshape(kept)
+
+
+def _forward(
+    rows: Array, weight: Array | None, bias: Array | None, eps: float, out: Array | None = None
+) -> tuple[Array, Array, Array]:
     mean = _means(rows)
-    out = np.subtract(rows, mean)
+    out = np.subtract(rows, mean, out=out)
     scale = np.vecdot(out, out).reshape(-1, 1)
     scale /= rows.shape[1]
     scale += eps
@@ -44,10 +79,10 @@ def forward(
     np.reciprocal(scale, out=scale)
     out *= scale
     if weight is not None:
-        out *= widened(weight).reshape(-1)
+        out *= weight
     if bias is not None:
-        out += widened(bias).reshape(-1)
-    return out.reshape(x.shape).astype(x.dtype, copy=False), mean.reshape(kept), scale.reshape(kept)
+        out += bias
+    return out, mean, scale
 
 
 def backward(
@@ -60,27 +95,54 @@ def backward(
     scale: Array,
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return the gradients of x, weight and bias; None where not needed."""
-    shape, dtype = x.shape, x.dtype
-    normalised = shape[x.ndim - count :]
-    slope, rows = _flat(widened(g), count), _flat(widened(x), count)
+    slope, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
+    mean, scale = mean.reshape(-1, 1), scale.reshape(-1, 1)
+    if rows.size < _SHARED:
+        grad, of_weight, of_bias = _backward(slope, needs, rows, weight, mean, scale)
+    else:
+        whole = np.empty_like(rows, order="C")
+        sums: dict[int, tuple[Array, Array]] = {}
+
+        def work(some: slice) -> None:
+            parts = (each[some] for each in (mean, scale, whole))
+            _, *of_vectors = _backward(slope[some], needs, rows[some], weight, *parts)
+            sums[some.start] = of_vectors[0], of_vectors[1]
+
+        _by_rows(work, rows)
+        grad = whole if needs[0] else None
+        of_weight, of_bias = (
+            np.add.reduce([sums[at][each] for at in sorted(sums)]) if needs[1 + each] else None
+            for each in (0, 1)
+        )
+    normalised, kind = x.shape[x.ndim - count :], x.dtype
+    return (
+        None if grad is None else grad.reshape(x.shape).astype(kind, copy=False),
+        None if of_weight is None else of_weight.reshape(normalised).astype(kind, copy=False),
+        None if of_bias is None else of_bias.reshape(normalised).astype(kind, copy=False),
+    )
+
+
+def _backward(
+    slope: Array, needs: tuple[bool, ...], rows: Array, weight: Array | None, mean: Array, scale: Array,
+    out: Array | None = None,
+) -> tuple[Array | None, Array | None, Array | None]:  # fmt: skip
     vector = ones(rows.shape[0], rows.dtype)
-    grad = of_weight = of_bias = None
+    of_weight = of_bias = None
     if needs[2]:
-        of_bias = vector.dot(slope).reshape(normalised).astype(dtype, copy=False)
+        of_bias = vector.dot(slope)
     if needs[0] or needs[1]:
         # What is normalised is `distance * scale`; the gradient takes the scale instead, which both need once.
-        column = scale.reshape(-1, 1)
-        distance = np.subtract(rows, mean.reshape(-1, 1))
-        slope = np.multiply(slope, column)
+        distance = np.subtract(rows, mean)
+        slope = np.multiply(slope, scale, out=out)
     if needs[1]:
-        of_weight = vector.dot(slope * distance).reshape(normalised).astype(dtype, copy=False)
-    if needs[0]:
-        if weight is not None:
-            slope *= widened(weight).reshape(-1)
-        along = np.vecdot(slope, distance).reshape(-1, 1)
-        along *= column * column / rows.shape[1]
-        slope -= _means(slope)
-        distance *= along
-        slope -= distance
-        grad = slope.reshape(shape).astype(dtype, copy=False)
-    return grad, of_weight, of_bias
+        of_weight = vector.dot(slope * distance)
+    if not needs[0]:
+        return None, of_weight, of_bias
+    if weight is not None:
+        slope *= weight
+    along = np.vecdot(slope, distance).reshape(-1, 1)
+    along *= scale * scale / rows.shape[1]
+    slope -= _means(slope)
+    distance *= along
+    slope -= distance
+    return slope, of_weight, of_bias
