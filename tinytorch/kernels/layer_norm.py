@@ -53,7 +53,7 @@ def forward(
 ) -> tuple[Array, Array, Array]:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
     rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
-    if rows.size < _SHARED:
+    if rows.size < _SHARED or type(rows) is not np.ndarray:
         out, mean, scale = _forward(rows, weight, bias, eps)
     else:
         out = np.empty_like(rows, order="C")
@@ -97,7 +97,7 @@ def backward(
     """Return the gradients of x, weight and bias; None where not needed."""
     slope, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
     mean, scale = mean.reshape(-1, 1), scale.reshape(-1, 1)
-    if rows.size < _SHARED:
+    if rows.size < _SHARED or type(rows) is not np.ndarray:
         grad, of_weight, of_bias = _backward(slope, needs, rows, weight, mean, scale)
     else:
         whole = np.empty_like(rows, order="C")

@@ -96,7 +96,9 @@ def large(function: Callable[..., Array]) -> Callable[..., Array]:
 
     @functools.wraps(function)
     def shared(x: Array, *others: Any) -> Array:
-        return function(x, *others) if x.size < LARGE else each(function, x, *others)
+        if x.size < LARGE or not isinstance(x, np.ndarray):
+            return function(x, *others)
+        return each(function, x, *others)
 
     return shared
 
