@@ -388,6 +388,25 @@ def test_tensordot_of_dimensions_that_do_not_fit(dims: Any, words: str) -> None:
 
 
 @needs_oracle
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_infinities_times_a_matrix_of_one_zero_are_nan(kind: str) -> None:
+    def products(library: Any) -> list[Any]:
+        infinite = library.full((2, 1), np.inf, dtype=getattr(library, kind), requires_grad=True)
+        zero = library.zeros(1, 1, dtype=infinite.dtype)
+        found = [
+            infinite @ zero,
+            zero @ infinite.T,
+            infinite @ zero[0],
+            library.nn.functional.linear(infinite, zero, zero[0]),
+            library.nn.functional.linear(zero, infinite),
+            library.tensordot(infinite, zero, 1),
+        ]
+        return [each.isnan().all().item() for each in found]
+
+    assert products(tinytorch) == products(torch) == [True] * 6
+
+
+@needs_oracle
 @pytest.mark.parametrize(
     "call",
     [

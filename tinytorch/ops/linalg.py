@@ -46,9 +46,11 @@ _C_NAMES = {
 def _dot(a: Any, b: Any, name: str) -> Any:
     """Return `a.dot(b)`: for floats one call of BLAS, without a copy of transposed views."""
     kind = a.dtype
+    # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
+    one = a.size == 1 or b.size == 1
     if kind is _F32 or kind is _F64:
-        return a.dot(b)
-    return _unusual(np.dot, a, b, name)
+        return np.matmul(a, b) if one else a.dot(b)
+    return _unusual(np.matmul if one else np.dot, a, b, name)
 
 
 def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:

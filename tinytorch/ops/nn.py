@@ -123,7 +123,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     except AttributeError:
         raise _no_tensor("weight", 2, weight) from None
     wide = x.dtype.itemsize >= 4
-    out = x.dot(weight.T) if wide else activation.widened(x).dot(activation.widened(weight).T)
+    if not wide:
+        out = np.matmul(activation.widened(x), activation.widened(weight).T)
+    elif x.size != 1 != weight.size:
+        out = x.dot(weight.T)
+    else:  # (`dot` takes a matrix of one zero for a factor, and gives 0 for infinities)
+        out = np.matmul(x, weight.T)
     if bias is not None:
         _check_bias(bias, x, weight)
         add_to_rows(out, bias)
