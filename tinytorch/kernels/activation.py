@@ -152,9 +152,8 @@ def elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     if x.dtype.kind == "V":
         return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
     low = np.minimum(x, 0) * input_scale  # no overflow where it is not wanted
-    if (
-        x.dtype == np.float32
-    ):  # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), a third of the time of `expm1`
+    if x.dtype == np.float32:
+        # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), in a third of the time of `expm1`.
         low = np.tanh(low * 0.5)
         low = 2 * low / (1 - low)
     else:

@@ -20,14 +20,13 @@ __all__ = ["backward", "forward"]
 
 Array = Any
 
+_SHARED = 2 * LARGE  # elements from which on rows are shared among threads
+
 
 def _flat(x: Array, count: int) -> Array:
     """Return `x` as a matrix whose rows are what is normalised, the last `count` dimensions."""
     shape = x.shape[: x.ndim - count]
     return x.reshape(math.prod(shape), math.prod(x.shape[x.ndim - count :]))
-
-
-_SHARED = 2 * LARGE  # elements from which on rows are shared among threads
 
 
 def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
