@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -35,6 +36,11 @@ def functions_as_they_begin() -> Iterator[None]:
     yield
     if _overrides._active:
         _overrides.deactivate()
+
+
+def pytest_collection_finish() -> None:
+    """Keep tens of thousands of tests, which stay to the end, out of each garbage collection."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str | None:

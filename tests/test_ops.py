@@ -184,8 +184,9 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
         return
     small = sum(each.numel() for each in (*inputs, *outputs)) < 40
     assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small, check_forward_ad=True)
+    # Of the larger ones, forward over reverse is compared with reverse over reverse below.
     assert tinytorch.autograd.gradgradcheck(
-        run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=True
+        run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=small
     )
 
 

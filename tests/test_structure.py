@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ FLOORS = [
 ]  # fmt: skip
 
 
+@functools.cache
 def modules() -> list[tuple[str, Path]]:
     """Return (dotted name below tinytorch, file) of all modules."""
     found = []
@@ -47,10 +49,12 @@ def floor(name: str) -> int:
     return level
 
 
-def imports(tree: ast.AST, only_top: bool) -> list[str]:
-    """Return the dotted names below tinytorch that a module imports (outside `if TYPE_CHECKING`)."""
+@functools.cache
+def imports(path: Path, only_top: bool) -> list[str]:
+    """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
+    known = {name for name, _ in modules()}
     found = []
-    nodes: list[ast.AST] = [tree]
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -61,7 +65,7 @@ def imports(tree: ast.AST, only_top: bool) -> list[str]:
             base = (node.module or "").removeprefix("tinytorch").removeprefix(".")
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
-                found.append(full if any(full == name for name, _ in modules()) else base)
+                found.append(full if full in known else base)
         if isinstance(node, ast.Import):
             found += [
                 a.name.removeprefix("tinytorch").removeprefix(".")
@@ -76,8 +80,7 @@ def imports(tree: ast.AST, only_top: bool) -> list[str]:
     ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
 )
 def test_imports_go_down(name: str, path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    for imported in imports(tree, only_top=False):
+    for imported in imports(path, only_top=False):
         assert floor(imported) <= floor(name), (
             f"{name or 'tinytorch'} (floor {floor(name)}) imports {imported}"
         )
@@ -87,17 +90,14 @@ def test_imports_go_down(name: str, path: Path) -> None:
     ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
 )
 def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    hidden = set(imports(tree, only_top=False)) - set(imports(tree, only_top=True))
+    hidden = set(imports(path, only_top=False)) - set(imports(path, only_top=True))
     assert not hidden, f"{name} imports {hidden} inside a function"
 
 
 def test_kernels_know_no_tensor() -> None:
     for name, path in modules():
         if name.startswith("kernels"):
-            assert not any(
-                "_tensor" in each for each in imports(ast.parse(path.read_text()), only_top=False)
-            ), name
+            assert not any("_tensor" in each for each in imports(path, only_top=False)), name
 
 
 def test_importing_loads_nothing_heavy() -> None:
