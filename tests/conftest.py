@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import seed, settings
 
+from tests.oracle import torch
 from tinytorch import _overrides
 
 # The same examples in every run, so that a change is judged by what it changes. Run with
@@ -31,11 +32,15 @@ def seeded(test: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def functions_as_they_begin() -> Iterator[None]:
-    """Let each test begin with functions that ask no class; one derived from Tensor changes them for the process."""
+def libraries_as_they_begin() -> Iterator[None]:
+    """Undo what a test may change for the whole process, so that the order of tests does not matter."""
     yield
-    if _overrides._active:
+    if (
+        _overrides._active
+    ):  # a class derived from Tensor: all functions ask for its `__torch_function__`
         _overrides.deactivate()
+    if torch is not None:  # its compiler turns the checks of distributions off
+        torch.distributions.Distribution.set_default_validate_args(True)
 
 
 def pytest_collection_finish() -> None:

@@ -8,16 +8,8 @@ import warnings
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def validation_stays_on():
-    """PyTorch's compiler, which its function goes through, turns the checks of distributions off for the process."""
-    yield
-    if torch is not None:
-        torch.distributions.Distribution.set_default_validate_args(True)
 
 
 def module(torch):
