@@ -105,9 +105,9 @@ def _layout(
     ):
         phases = sorted({j * d % s for j in range(k)})
         taps_of.append([(phases.index(j * d % s), j * d // s) for j in range(k)])
-        length = m + max((offset for _, offset in taps_of[-1]), default=0)
-        if dim == 2 and s == 1:  # what lies before a row serves the one above it, too
-            length = min(length, max(m, n + p))
+        met = length = m + max((offset for _, offset in taps_of[-1]), default=0)
+        if dim == 2 and s == 1:  # the zeros before a row, p of them, serve the one above it, too
+            length = min(met, max(m, n + p, met - p))
         rows.append(length)
         fills: list[tuple[Any, Any]] = []
         for phase in phases:
@@ -329,9 +329,14 @@ def _is_matmul(kernel: Sizes, stride: Sizes, padding: Sizes, places: int) -> boo
     return set(kernel) == {1} == set(stride) and not any(padding) and places >= 64
 
 
-def _is_one_place(kernel: Sizes, size: Sizes, padding: Sizes, groups: int) -> bool:
-    """Return whether a kernel as large as the image `size` meets it in one place: one product for the whole batch."""
-    return kernel == size and not any(padding) and groups == 1
+def _is_one_place(
+    kernel: Sizes, image: Sizes, places: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> bool:
+    """Return whether a kernel as large as the image meets it in one place: one product for the whole batch."""
+    spread = any(k > 1 and d > 1 for k, d in zip(kernel, dilation, strict=True))
+    return (
+        kernel == image and set(places) == {1} and groups == 1 and not any(padding) and not spread
+    )
 
 
 def conv(
@@ -377,7 +382,7 @@ def _convolve(
         if b is not None:
             result += b.reshape((groups, -1, 1))
         return
-    if _is_one_place(kernel, x.shape[2:], padding, groups):
+    if _is_one_place(kernel, x.shape[2:], size, padding, dilation, groups):
         result = out.reshape((samples, rows))
         np.matmul(x.reshape((samples, -1)), matrix[0].T, out=result)
         if b is not None:
@@ -436,7 +441,7 @@ def conv_input(
         matrix = w.reshape((groups, rows // groups, -1)).swapaxes(1, 2)
         flat = y.reshape((samples, groups, rows // groups, -1))
         np.matmul(matrix, flat, out=out.reshape((samples, groups, w.shape[1], -1)))
-    elif _is_one_place(kernel, size, padding, groups):
+    elif _is_one_place(kernel, size, y.shape[2:], padding, dilation, groups):
         flat = y.reshape((samples, rows))
         np.matmul(flat, w.reshape((rows, -1)), out=out.reshape((samples, -1)))
     elif set(stride) == {1} and min(around) >= 0 and 2 * rows <= 3 * channels:
@@ -524,7 +529,7 @@ def conv_weight(
         flat = x.reshape((samples, groups, channels // groups, -1))
         out = np.matmul(y.reshape((samples, groups, rows // groups, -1)), flat.swapaxes(2, 3))
         out = np.add.reduce(out, axis=0)
-    elif _is_one_place(kernel, x.shape[2:], padding, groups):
+    elif _is_one_place(kernel, x.shape[2:], size, padding, dilation, groups):
         out = np.matmul(y.reshape((samples, rows)).T, x.reshape((samples, -1)))
     else:
         layout = _layout(x.shape[2:], kernel, size, stride, padding, dilation)

@@ -570,7 +570,7 @@ def gumbel_softmax(
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -wrap(np.empty_like(logits._array)).exponential_().log()
+    noise = -wrap(np.empty_like(logits._array, order="C")).exponential_().log()
     soft = ops.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

@@ -100,8 +100,9 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
                 "other non-zero dimensions for input, but "
                 f"got: {list(shape)}"
             )
-    for k, (before, after) in enumerate(pairs):
-        dim = len(shape) - n + k
+    made = [length + sum(pair) for length, pair in zip(shape[-n:], pairs, strict=True)]
+    for k in range(n - 1, -1, -1):
+        (before, after), dim = pairs[k], len(shape) - n + k
         length = shape[dim]
         if mode == "reflect" and max(before, after) >= length:
             raise RuntimeError(
@@ -114,11 +115,16 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
                 raise RuntimeError("Padding value causes wrapping around more than once.")
             if length + before + after < 0:
                 raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        elif length + before + after < 1:
-            after_all = [m + sum(pair) for m, pair in zip(shape[-n:], pairs, strict=True)]
+    if mode != "circular":
+        if max(made) < 1:
+            before_all, after_all = (
+                " ".join(f"{letter}: {v}" for letter, v in zip("DHW"[-n:], values, strict=True))
+                for values in (shape[-n:], made)
+            )
+            raise RuntimeError(f"input ({before_all}) is too small. Calculated output {after_all}")
+        if min(made) < 0:
             raise RuntimeError(
-                f"input ({list(shape[-n:])}) is too small. Calculated output: Trying to create "
-                f"tensor with negative dimension: {after_all}"
+                f"Trying to create tensor with negative dimension {min(made)}: {made}"
             )
 
 

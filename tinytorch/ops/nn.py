@@ -1111,11 +1111,12 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [
         (pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)
     ]
+    for length, (before, after) in zip(x.shape, widths, strict=True):
+        if length + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
     shape = tuple(
         [length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)]
     )
-    if min(shape, default=0) < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
     check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)

@@ -191,15 +191,15 @@ def _sliding(
             for each in zip(spatial, kernel, strides, pads, dilations, strict=True)
         ]
     )
+    if name == "avg_pool3d" and any(k > length for k, length in zip(kernel, spatial, strict=True)):
+        sizes, kernels = (
+            " ".join(f"{prefix}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
+            for prefix, values in (("", spatial), ("k", kernel))
+        )
+        raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({kernels})")
     if min(counts) < 1:
         if n == 1:
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
-        if name == "avg_pool3d":
-            sizes, kernels = (
-                " ".join(f"{prefix}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
-                for prefix, values in (("", spatial), ("k", kernel))
-            )
-            raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({kernels})")
         channels = input._array.shape[-n - 1]
         before, after = ("x".join(map(str, (channels, *each))) for each in (spatial, counts))
         raise RuntimeError(
@@ -559,11 +559,13 @@ def fractional_max_pool(
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
-        if len(output_ratio) > n:
+        ratios = [output_ratio] * n if isinstance(output_ratio, float) else output_ratio
+        if len(ratios) > n:
             raise ValueError(
                 f"{name} requires output_ratio to either be a single Int or tuple of Ints."
             )
-        ratios = output_ratio if len(output_ratio) == n else [output_ratio] * n
+        if len(ratios) < n:
+            raise IndexError("tuple index out of range")
         output_size = [
             int(length * ratio) for length, ratio in zip(shape[-n:], ratios, strict=True)
         ]

@@ -155,7 +155,7 @@ def upsample(
     maps: list[Map | None] = []
     for length, count, factor in zip(spatial, sizes, factors, strict=True):
         exact = mode == "nearest-exact"
-        short = n == 2 and not exact  # where PyTorch's kernels look at the lengths alone
+        short = n == 2 and mode == "nearest"  # whose kernel looks at the lengths alone
         if length == count and (factor is None or short or not (pick or mode == "bicubic")):
             maps.append(None)
         elif pick:
