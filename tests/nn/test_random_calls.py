@@ -620,13 +620,8 @@ def outcome(text: str, library: str) -> Any:
     return [*names["out"], *names["grads"]]
 
 
-@settings(
-    max_examples=20_000 if PROFILE == "long" else 600, suppress_health_check=list(HealthCheck)
-)
-@seeded
-@given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
-def test_random_calls_agree(call: Callable[[Program], str], rng: random.Random) -> None:
-    text = text_of(call, rng)
+def agree(text: str) -> None:
+    """Assert that both libraries give the same results and gradients, or errors of one class."""
     ours, theirs = outcome(text, "tinytorch"), outcome(text, "torch")
     if isinstance(theirs, Exception):
         answered = any(words in str(theirs) for words in ANSWERED)
@@ -634,3 +629,12 @@ def test_random_calls_agree(call: Callable[[Program], str], rng: random.Random) 
     else:
         found = difference(ours, theirs)
     assert found is None, f"{found}\n\n{text}"
+
+
+@settings(
+    max_examples=20_000 if PROFILE == "long" else 600, suppress_health_check=list(HealthCheck)
+)
+@seeded
+@given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
+def test_random_calls_agree(call: Callable[[Program], str], rng: random.Random) -> None:
+    agree(text_of(call, rng))

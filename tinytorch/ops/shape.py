@@ -1284,7 +1284,8 @@ def suggested_format(x: Any) -> str:
 
 
 def _channels_last(memory_format: str) -> Any:
-    return pointwise("clone", lambda x: _laid_out(x, x.dtype, memory_format), x=lambda g: g)
+    # (Not pointwise: the kernel needs to see the whole shape.)
+    return op(name="Clone", x=lambda g: g)(lambda x: _laid_out(x, x.dtype, memory_format))
 
 
 _clone = pointwise("clone", lambda x: x.copy(_order(x)), x=lambda g: g)
@@ -2054,7 +2055,9 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     def kernel(x: Any) -> Any:
         return _laid_out(x, kind, memory_format)
 
-    return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
+    if memory_format == "torch.preserve_format":
+        return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
+    return op(name="ToCopy", x=lambda g: g)(kernel)
 
 
 def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
