@@ -632,7 +632,7 @@ def agree(text: str) -> None:
 
 
 @settings(
-    max_examples=20_000 if PROFILE == "long" else 600, suppress_health_check=list(HealthCheck)
+    max_examples=20_000 if PROFILE == "long" else 500, suppress_health_check=list(HealthCheck)
 )
 @seeded
 @given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
