@@ -40,6 +40,7 @@ import numpy as np
 from tinytorch import dtypes
 from tinytorch._tensor import Size, Tensor, wrap
 from tinytorch.device import device
+from tinytorch.layout import layout
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.random import Generator
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
@@ -78,6 +79,14 @@ class Storage:
     def nbytes(self) -> int:
         """Return the number of bytes."""
         return self.array.nbytes
+
+    def as_users_see_it(self, untyped: bool) -> TypedStorage | UntypedStorage:
+        """Return the storage that an object holds, one for all that hold it."""
+        if self.seen is None:
+            memory = UntypedStorage()
+            memory._array = self.array.view(np.uint8)
+            self.seen = TypedStorage(wrap_storage=memory, dtype=self.dtype)
+        return self.seen.untyped() if untyped else self.seen
 
 
 # Names allowed by the user ------------------------------------------------------------------------
@@ -251,6 +260,14 @@ _REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_stat
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
 _DTYPES = {each: _Global("torch", each.name) for each in dtypes.ALL}
 _UNTYPED = _Global("torch.storage", "UntypedStorage")
+#: Classes that PyTorch reads with `weights_only` too.
+_CLASSES: dict[Any, _Global] = {
+    Tensor: _TENSOR,
+    Parameter: _Global("torch.nn.parameter", "Parameter"),
+    Size: _SIZE,
+    device: _DEVICE,
+}
+_GET_LAYOUT = _Global("torch.serialization", "_get_layout")
 _STORAGES = {each: _Global("torch", each.tensor_name + "Storage") for each in dtypes.ALL}
 
 
@@ -296,6 +313,8 @@ class _Pickler(pickle._Pickler):
             return _SIZE, (tuple(obj),)
         if kind is device:
             return _DEVICE, ((obj.type,) if obj.index is None else (obj.type, obj.index))
+        if kind is layout:
+            return _GET_LAYOUT, (repr(obj),)
         return NotImplemented
 
     def rebuild_tensor(self, tensor: Tensor, requires_grad: bool) -> tuple[Any, ...]:
@@ -347,7 +366,18 @@ class _Pickler(pickle._Pickler):
         package = sys.modules["tinytorch"]
         if getattr(home, name, None) is not function and getattr(package, name, None) is function:
             return self.save(_Global("tinytorch", name))  # type: ignore[attr-defined]
-        return self.save_global(function)  # type: ignore[attr-defined]
+        return self.save_global(function)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write the name of a function or class; where it has none to import, raise the error of C's pickler."""
+        if isinstance(obj, type) and obj in _CLASSES:
+            return self.save(_CLASSES[obj])  # type: ignore[attr-defined]
+        try:
+            return super().save_global(obj, name)  # type: ignore[misc]
+        except pickle.PicklingError:
+            # Before Python 3.14 it is an AttributeError, for what a function defines.
+            pickle.dumps(obj)
+            raise
 
     dispatch: ClassVar[Any] = {
         **pickle._Pickler.dispatch,
@@ -898,11 +928,12 @@ class _StorageType:
 def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tensor:
     """Return a view of `storage`, after checking that it lies inside."""
     numbers = (offset, *shape, *strides)
-    if type(storage) is not Storage or not all(type(n) is int and n >= 0 for n in numbers):
+    if type(storage) is not TypedStorage or not all(type(n) is int and n >= 0 for n in numbers):
         raise pickle.UnpicklingError("a tensor is not described by a storage and whole numbers")
     if len(shape) != len(strides):
         raise RuntimeError(_damaged(f"a tensor has sizes {shape} but strides {strides}"))
-    array, size = storage.array, storage.array.itemsize
+    array = storage._array
+    size = array.itemsize
     last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
     needed = last + 1 if math.prod(shape) else 0
     if needed > array.size:
@@ -1005,6 +1036,13 @@ def _device(kind: Any, index: Any = None) -> device:
     return device(kind, index)
 
 
+def _get_layout(name: Any) -> layout:
+    found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
+    if type(found) is not layout:
+        raise pickle.UnpicklingError(f"there is no layout {reprlib.repr(name)}")
+    return found
+
+
 #: What the names in a file mean: functions that build data from checked arguments ...
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor,
@@ -1014,6 +1052,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
     "torch.Size": _size,
     "torch.device": _device,
+    "torch.serialization._get_layout": _get_layout,
     "collections.OrderedDict": _ordered_dict,
     "collections.Counter": _counter,
     "builtins.set": _set,
@@ -1027,6 +1066,7 @@ _VALUES: dict[str, Any] = {
     "torch.nn.parameter.Parameter": Parameter,
     **{f"torch.{each.name}": each for each in dtypes.ALL},
     **{f"torch.{each.tensor_name}Storage": _StorageType(each) for each in dtypes.ALL},
+    "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
 }
 _ALLOWED: dict[str, Any] = {**_BUILDERS, **_VALUES}
 
@@ -1144,10 +1184,10 @@ class _Reader:
                 self.refuse(f"Unsupported operand {name}: it does not describe data.")
         raise EOFError("Ran out of input")
 
-    def storage(self, identity: Any) -> Storage:
+    def storage(self, identity: Any) -> TypedStorage | UntypedStorage:
         """Return the storage; errors of the file system and of `map_location` pass as they are."""
         try:
-            return self.load_storage(identity)
+            return self.load_storage(identity).as_users_see_it(identity[1].untyped)
         except Exception as error:
             self.outside = error
             raise
@@ -1260,12 +1300,7 @@ class _Trusting:
 
     def persistent_load(self, identity: Any) -> Any:
         """Return the storage that the pickle names, as the user would see it."""
-        storage = self.storages.load(identity)
-        if storage.seen is None:
-            untyped = UntypedStorage()
-            untyped._array = storage.array.view(np.uint8)
-            storage.seen = TypedStorage(wrap_storage=untyped, dtype=storage.dtype)
-        return storage.seen.untyped() if identity[1].untyped else storage.seen
+        return self.storages.load(identity).as_users_see_it(identity[1].untyped)
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what a name means: PyTorch's are looked for here, others are imported."""
@@ -1302,25 +1337,12 @@ class _PickledGenerator(Generator):
         self.__class__ = Generator  # type: ignore[assignment]
 
 
-def _in_storage(rebuild: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `rebuild` for a storage as `_Trusting` gives it."""
-
-    def rebuild_in(storage: Any, *args: Any) -> Any:
-        return rebuild(Storage(storage._array, storage.dtype, ""), *args)
-
-    return rebuild_in
-
-
 def _rebuild_any_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
     made = function(*arguments)
     if type(made) is not cls:
         made = made.as_subclass(cls)
     _Reader.set_state(made, state)
     return made
-
-
-def _get_layout(name: str) -> Any:
-    return getattr(sys.modules["tinytorch"], name.rpartition(".")[2])
 
 
 #: Where functions of PyTorch's compiled modules are here, and what their names begin with there.
@@ -1332,8 +1354,8 @@ _COMPILED = {
 #: The names that mean something else here than what is at their place; `sys.modules["tinytorch"]`
 #: has the functions that PyTorch keeps in a class.
 _TRUSTED: dict[str, Any] = {
-    "torch._utils._rebuild_tensor": _in_storage(_rebuild_tensor),
-    "torch._utils._rebuild_tensor_v2": _in_storage(_rebuild_tensor_v2),
+    "torch._utils._rebuild_tensor": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_any_type,
@@ -1342,7 +1364,6 @@ _TRUSTED: dict[str, Any] = {
     "torch._C._VariableFunctionsClass": sys.modules["tinytorch"],
     "torch._C._VariableFunctions": sys.modules["tinytorch"],
     "torch._C.Generator": _PickledGenerator,
-    "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
     **{name: value for name, value in _VALUES.items() if isinstance(value, _StorageType)},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -545,6 +546,43 @@ def inference_mode(torch: Any) -> Any:
         y = x * 2
         state = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
     return y, y.is_inference(), x.is_inference(), state
+
+
+@program
+def enable_grad_in_inference_mode(torch: Any) -> Any:
+    x = torch.ones(2, requires_grad=True)
+    y = x.clone()
+    with torch.inference_mode(), torch.enable_grad():
+        z = (x.sin() * torch.zeros(2).add_(x)).sum()
+        y.mul_(2)
+        state = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    return z, y, y.grad_fn.name(), z.is_inference(), state
+
+
+@program
+def write_without_recording_under_hooks(torch: Any) -> Any:
+    x = torch.tensor(0.5, requires_grad=True)
+    y = x.tanh()
+    with torch.autograd.graph.save_on_cpu(), torch.no_grad():
+        y.mul_(2)
+    return torch.autograd.grad(y, x)
+
+
+@program
+def linearize_without_recording(torch: Any) -> Any:
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's tracing gives some
+        y, push = torch.func.linearize(torch.sin, torch.zeros(2))
+        return y, push(torch.ones(2))
+
+
+@program
+def forward_jacobian_is_lists(torch: Any) -> Any:
+    x = torch.ones(2)
+    found = torch.autograd.functional.jacobian(
+        lambda x: (x, x * 2), (x,), vectorize=True, strategy="forward-mode"
+    )
+    return type(found).__name__, type(found[0]).__name__, found
 
 
 @program

@@ -10,6 +10,7 @@ import pytest
 import tinytorch
 from tests.data.programs import assert_same, state
 from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
 from tinytorch.data import (
     ChainDataset,
     ConcatDataset,
@@ -306,3 +307,25 @@ def test_the_older_spelling_of_cumulative_sizes() -> None:
     both = ConcatDataset([[1, 2], [3]])
     with pytest.warns(FutureWarning, match="renamed to `cumulative_sizes`"):
         assert both.cummulative_sizes == [2, 3]
+
+
+@needs_oracle
+def test_a_dataset_of_no_tensors_and_a_subset_read_as_in_pytorch() -> None:
+    def program(torch):
+        data = torch.utils.data
+        empty = list(data.DataLoader(data.TensorDataset(), sampler=[0, 1]))
+        read = []
+
+        class Told(data.Dataset):
+            def __getitem__(self, index):
+                read.append(index)
+                return index
+
+        try:
+            data.Subset(Told(), [7, 5]).__getitems__([0, 1, 2])
+        except IndexError as error:
+            read.append(str(error))
+        stream = data.DataLoader(data.ChainDataset([]))
+        return [empty, read, type(stream.sampler).__name__]
+
+    same_as_pytorch(program)

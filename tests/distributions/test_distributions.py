@@ -315,3 +315,49 @@ def test_public_names() -> None:
 
     missing = set(torch.distributions.__all__) - set(tinytorch.distributions.__all__)
     assert not missing, missing
+
+
+def test_wishart_takes_a_number_or_a_tensor_of_another_dtype() -> None:
+    def program(torch: Any) -> Any:
+        v = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=torch.float64).expand(3, 2, 2)
+        by_number = torch.distributions.Wishart(3, v)
+        whole = torch.distributions.Wishart(torch.tensor(3), v)
+        both = [by_number, by_number.expand((2, 3)), whole]
+        return [[repr(d), d.df, d.entropy(), d.sample((2,))] for d in both]
+
+    same_as_pytorch(program, rtol=1e-7)
+
+
+def test_wishart_does_not_warn_without_samples() -> None:
+    same_as_pytorch(lambda torch: torch.distributions.Wishart(3.0, torch.eye(2)).sample((0,)))
+
+
+def test_the_support_of_a_mixture_of_differing_components() -> None:
+    def program(torch: Any) -> Any:
+        d = torch.distributions
+        weights = d.Categorical(torch.ones(2))
+        one = d.MixtureSameFamily(weights, d.Uniform(torch.tensor([0.0, 1.0]), 2.0)).support
+        values = (torch.tensor(0.5), torch.tensor(1.5), torch.tensor([0.5, 1.5]))
+        found = [one.check(value) for value in values]
+        simplex = d.constraints.MixtureSameFamilyConstraint(d.constraints.simplex)
+        return [found, attempt(lambda: simplex.check(torch.tensor(1.0)))]
+
+    same_as_pytorch(program)
+
+
+def test_a_stack_of_constraints_may_be_longer_or_shorter() -> None:
+    def program(torch: Any) -> Any:
+        c = torch.distributions.constraints
+        return [c.stack([c.real, c.positive]).check(torch.arange(float(n)) - 1) for n in (1, 2, 3)]
+
+    same_as_pytorch(program)
+
+
+def test_gradients_of_an_infinite_variance() -> None:
+    def program(torch: Any) -> Any:
+        df = torch.tensor([1.5, 2.0, 3.0], requires_grad=True)
+        scale = torch.ones(3, requires_grad=True)
+        variance = torch.distributions.StudentT(df, 0.0, scale).variance
+        return [plain(variance), gradients(torch, variance, [scale, df])]
+
+    same_as_pytorch(program)

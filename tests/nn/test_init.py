@@ -146,3 +146,20 @@ def test_old_names_warn_and_do_the_same(old: str) -> None:
         w = getattr(init, old)(tinytorch.zeros(shape), **options)
     assert w.tolist() == expected.tolist()
     assert getattr(init, old).__name__ == old
+
+
+@needs_oracle
+def test_layouts_that_are_not_contiguous():
+    def program(torch):
+        a, b = torch.zeros(9, 5).t(), torch.zeros(20, 8)[:, ::2]
+        torch.nn.init.orthogonal_(a)
+        torch.nn.init.trunc_normal_(b, a=-1.0)
+        return a, b, torch.rand(2)
+
+    check(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_orthogonal_in_16_bits(dtype):
+    check(lambda torch: torch.nn.init.orthogonal_(torch.zeros(3, 4, dtype=getattr(torch, dtype))))

@@ -769,3 +769,17 @@ def test_loading_leaves_nothing_to_the_garbage_collector() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@needs_oracle
+@pytest.mark.parametrize("container", ["Sequential", "ModuleList"])
+def test_empty_lines_of_a_representation(container: str) -> None:
+    def program(torch: Any) -> Any:
+        class Told(torch.nn.Module):
+            def extra_repr(self) -> str:
+                return "one\n\ntwo"
+
+        kind = getattr(torch.nn, container)
+        return repr(torch.nn.Sequential(kind([Told()]) if "List" in container else kind(Told())))
+
+    check(program)

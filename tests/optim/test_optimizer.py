@@ -565,3 +565,79 @@ def test_memory_goes_without_the_collector():
         assert gone() is None
     finally:
         gc.enable()
+
+
+@needs_oracle
+def test_options_that_pytorch_keeps_in_another_form():
+    def program(torch):
+        a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+        groups = [{"params": [a]}, {"params": [b], "initial_accumulator_value": 1.0}]
+        adagrad = torch.optim.Adagrad(groups, initial_accumulator_value=0.25)
+        adam = torch.optim.Adam([a], betas=[0.8, 0.9])
+        one = torch.tensor([0.5])
+        tensors = torch.optim.Adam([a], betas=(one, one)).defaults["betas"]
+        muon = torch.optim.Muon([torch.ones(2, 2, requires_grad=True)])
+        muon.load_state_dict(muon.state_dict())
+        muon.add_param_group({"params": [torch.ones(2, 3, requires_grad=True)]})
+        return (
+            [state["sum"] for state in adagrad.state.values()],
+            adam.param_groups[0]["betas"], list(tensors), list(muon.param_groups[1]),
+        )  # fmt: skip
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_fused_is_capturable():
+    def program(torch):
+        p = torch.ones(2, requires_grad=True)
+        p.grad = torch.ones(2)
+        torch.optim.Adam([p], fused=True, capturable=True).step()
+        return p
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("lr", [1, 0.5, "tensor"])
+def test_state_of_lbfgs(lr, dtype):
+    def program(torch):
+        kind = getattr(torch, dtype)
+        p = torch.ones(2, dtype=kind, requires_grad=True)
+        rate = torch.tensor([0.5], dtype=kind) if lr == "tensor" else lr
+        optimizer = torch.optim.LBFGS([p], lr=rate, max_iter=2)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = ((p - 3) ** 2).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        state = optimizer.state[p]
+        return (
+            [str(each.dtype) for name in ("al", "old_stps", "ro") for each in state.get(name, ()) if each is not None],
+            type(state["t"]).__name__, float(state["t"]), str(getattr(state["t"], "dtype", None)),
+        )  # fmt: skip
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("more", [False, True])
+def test_what_lbfgs_cannot_step(more):
+    def program(torch):
+        p = torch.ones(2 if more else 0, requires_grad=True)
+        optimizer = torch.optim.LBFGS([p])
+        if more:
+            optimizer.add_param_group({"params": [torch.ones(1, requires_grad=True)]})
+
+        def closure():
+            loss = (p * p).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+    same_as_pytorch(program)

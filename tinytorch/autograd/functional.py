@@ -223,8 +223,11 @@ def _jacobian_forward(
         several_out, outs = _as_tensors(func(*duals), "outputs", "jacobian")
         return outs
 
-    rows = [tuple(row) if several else row[0] for row in forward_jacobian(flat, xs)]
-    return tuple(rows) if several_out else rows[0]
+    rows = forward_jacobian(flat, xs)
+    if several:
+        return rows if several_out else rows[0]  # (lists: PyTorch's are, of this strategy)
+    columns = [row[0] for row in rows]
+    return tuple(columns) if several_out else columns[0]
 
 
 def forward_jacobian(

@@ -28,17 +28,19 @@ class State:
     Attributes:
         grad: a graph is recorded.
         inference: new tensors are inference tensors.
+        asked: what `enable_grad` and `no_grad` last said inside inference mode, where no graph is recorded anyway.
         autocast: how the thread autocasts (an `Autocast`); None while it does not.
         modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
     """
 
-    __slots__ = ("autocast", "grad", "inference", "modes")
+    __slots__ = ("asked", "autocast", "grad", "inference", "modes")
 
     modes: tuple[DispatchMode, ...] | None
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
+        self.asked = False
         self.autocast: Any = None
         self.modes = None
 
@@ -186,6 +188,16 @@ def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) ->
     return inside
 
 
+def _set_grad(mode: bool) -> bool:
+    """Set what `is_grad_enabled` says, and return what it said before; inside inference mode that is all it does."""
+    state = local.state
+    if state.inference:
+        before, state.asked = state.asked, mode
+    else:
+        before, state.grad = state.grad, mode
+    return before
+
+
 class _GradMode(_Decorator):
     """Sets the recording of this thread on entry and puts the old one back on exit."""
 
@@ -195,12 +207,10 @@ class _GradMode(_Decorator):
         self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        state = local.state
-        self._before.append(state.grad)
-        state.grad = self.mode
+        self._before.append(_set_grad(self.mode))
 
     def __exit__(self, *exc: object) -> None:
-        local.state.grad = self._before.pop()
+        _set_grad(self._before.pop())
 
 
 class no_grad(_GradMode):
@@ -270,16 +280,15 @@ class set_grad_enabled(_GradMode):
             )
         super().__init__()
         self.mode = mode
-        self._called_from = local.state.grad
-        local.state.grad = mode
+        self._called_from = _set_grad(mode)
 
     def __enter__(self) -> None:
         self._before.append(self._called_from)
-        local.state.grad = self.mode
+        _set_grad(self.mode)
 
     def __call__(self, function: F) -> F:
         """Decorate `function`."""
-        local.state.grad = self._called_from  # as a decorator it acts inside the function only
+        _set_grad(self._called_from)  # as a decorator it acts inside the function only
         return super().__call__(function)
 
     def _again(self) -> Any:
@@ -311,16 +320,16 @@ class inference_mode(_Decorator):
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
-        self._before: list[tuple[bool, bool]] = []
+        self._before: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> None:
         state = local.state
-        self._before.append((state.grad, state.inference))
-        state.grad, state.inference = not self.mode, self.mode
+        self._before.append((state.grad, state.inference, state.asked))
+        state.grad, state.inference, state.asked = not self.mode, self.mode, False
 
     def __exit__(self, *exc: object) -> None:
         state = local.state
-        state.grad, state.inference = self._before.pop()
+        state.grad, state.inference, state.asked = self._before.pop()
 
     def _again(self) -> Any:
         return self.__class__(self.mode)
@@ -375,7 +384,8 @@ def is_grad_enabled() -> bool:
         ...     torch.is_grad_enabled()
         False
     """
-    return local.state.grad
+    state = local.state
+    return state.asked if state.inference else state.grad
 
 
 def is_inference_mode_enabled() -> bool:

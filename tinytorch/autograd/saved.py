@@ -67,9 +67,11 @@ class saved_tensors_hooks(DispatchMode):
         others = state.modes or ()
         # (`dispatch` puts the modes back.)
         state.modes = tuple([m for m in others if not isinstance(m, saved_tensors_hooks)]) or None
+        older = nodes_of(args)
         result = caller(*args, **kwargs)
         for node in nodes_of(result):
-            node.pack(self.pack_hook, self.unpack_hook)
+            if node not in older:  # (a write that is not recorded returns what an older node made)
+                node.pack(self.pack_hook, self.unpack_hook)
         return result
 
 

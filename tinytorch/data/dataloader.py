@@ -26,7 +26,7 @@ __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"
 T_co = TypeVar("T_co", covariant=True)
 
 
-class _Forever(Sampler[None]):
+class _InfiniteConstantSampler(Sampler[None]):
     """The sampler of a stream, which says itself when it ends."""
 
     def __iter__(self) -> Iterator[None]:
@@ -151,7 +151,7 @@ class DataLoader(Generic[T_co]):
 
         if sampler is None:
             if self._is_stream:
-                sampler = _Forever()
+                sampler = _InfiniteConstantSampler()
             elif shuffle:
                 sampler = RandomSampler(self.dataset, generator=generator)
             else:

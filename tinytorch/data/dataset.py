@@ -107,7 +107,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
-        if any(tensor.requires_grad for tensor in self.tensors):
+        if not self.tensors or any(tensor.requires_grad for tensor in self.tensors):
             return NotImplemented  # only the ordinary way records what the samples came from
         where = positions(indices, len(self))
         if where is None:
@@ -315,7 +315,7 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[idx]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        return read_samples(self.dataset, [self.indices[i] for i in indices])
+        return read_samples(self.dataset, (self.indices[i] for i in indices))
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
         read = batch_reader(self.dataset)
@@ -379,7 +379,7 @@ def random_split(
 def read_samples(dataset: Any, indices: Iterable[Any]) -> list[Any]:
     """Return the samples at `indices`: by `__getitems__`, or else one by one."""
     many = getattr(dataset, "__getitems__", None)
-    return many(indices) if callable(many) else [dataset[i] for i in indices]
+    return many(list(indices)) if callable(many) else [dataset[i] for i in indices]
 
 
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:

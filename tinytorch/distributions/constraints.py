@@ -193,9 +193,9 @@ class MixtureSameFamilyConstraint(Constraint):
     def check(self, value: Tensor) -> Tensor:
         event = self.base_constraint.event_dim
         checks = self.base_constraint.check(value.unsqueeze(-1 - event))
-        batch = len(value.shape) - event
-        if batch < 1:
-            return checks.squeeze(-1)
+        batch = value.dim() - event
+        if batch < 0:
+            raise ValueError(f"Expected value.dim() >= {event} but got {value.dim()}")
         return checks.reshape(checks.shape[:batch] + (-1,)).all(-1)
 
     def __repr__(self) -> str:
@@ -522,7 +522,8 @@ class _Stack(Constraint):
     def check(self, value: Tensor) -> Tensor:
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
-        parts = zip(value.unbind(self.dim), self.cseq, strict=True)
+        # As in PyTorch, what is longer than the other is cut off.
+        parts = zip(value.unbind(self.dim), self.cseq, strict=False)
         return stacked([each.check(part) for part, each in parts], self.dim)
 
 

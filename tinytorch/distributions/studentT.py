@@ -53,7 +53,9 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        finite = self.scale.pow(2) * self.df / (self.df - 2)
+        # Where there is no finite one, the formula's gradient would be NaN: infinity times zero.
+        df = self.df.masked_fill(self.df <= 2, 3.0)
+        finite = self.scale.pow(2) * df / (df - 2)
         return finite.masked_fill(self.df <= 2, float("inf")).masked_fill(
             self.df <= 1, float("nan")
         )

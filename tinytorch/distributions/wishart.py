@@ -71,12 +71,13 @@ class Wishart(ExponentialFamily):
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
             )
-        if not isinstance(df, Tensor):
+        number = not isinstance(df, Tensor)
+        if number:
             df = as_tensor(df, dtype=matrix.dtype)
         batch_shape = Size(broadcast_shapes(matrix.shape[:-2], df.shape))
         n = matrix.shape[-1]
         self.__dict__[name] = matrix.expand(batch_shape + (-1, -1))
-        self.df = df.expand(batch_shape)
+        self.df = df if number else df.expand(batch_shape)
         if (self.df <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         super().__init__(batch_shape, Size((n, n)), validate_args=validate_args)
@@ -102,8 +103,8 @@ class Wishart(ExponentialFamily):
 
     def _of_diagonal(self) -> Chi2:
         """Return the distribution of the squares of the diagonal in Bartlett's decomposition."""
-        falling = arange(self._event_shape[0], dtype=self.df.dtype)
-        return Chi2(self.df.unsqueeze(-1) - falling)
+        falling = arange(self._event_shape[0], dtype=self._unbroadcasted_scale_tril.dtype)
+        return Chi2((self.df.unsqueeze(-1) - falling).expand(self._batch_shape + (-1,)))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = super().expand(batch_shape, _instance)
@@ -153,7 +154,7 @@ class Wishart(ExponentialFamily):
         factor = self._chi2.rsample(sample_shape).sqrt().diag_embed()
         below = tril_indices(n, n, offset=-1)
         shape = Size(sample_shape) + self._batch_shape + (n * (n - 1) // 2,)
-        factor[..., below[0], below[1]] = randn(shape, dtype=self.df.dtype)
+        factor[..., below[0], below[1]] = randn(shape, dtype=factor.dtype)
         root = self._unbroadcasted_scale_tril @ factor
         return root @ root.mT
 
@@ -175,7 +176,8 @@ class Wishart(ExponentialFamily):
         """
         sample = self._bartlett(sample_shape)
         again = self._any_of_batch(self.support.check(sample))
-        warnings.warn("Singular sample detected.", stacklevel=2)
+        if sample.numel():
+            warnings.warn("Singular sample detected.", stacklevel=2)
         for _ in range(1 + (_ATTEMPTS if max_try_correction is None else max_try_correction)):
             if again.any():
                 sample[again] = self._bartlett((int(again.sum()),))

@@ -39,11 +39,14 @@ Function = Callable[..., Any]
 def _no_inference_mode() -> Iterator[None]:
     """Switch inference mode off, and nothing else: transforms work inside of it too (a context and a decorator)."""
     state = local.state
-    before, state.inference = state.inference, False
+    if not state.inference:
+        yield
+        return
+    state.grad, state.inference = state.asked, False
     try:
         yield
     finally:
-        state.inference = before
+        state.grad, state.inference = False, True
 
 
 # Reverse mode: one run of a function --------------------------------------------------------------
@@ -95,7 +98,7 @@ class _Run:
         """Record, whatever the surroundings do: a transform's result does not depend on `no_grad` around it."""
         self.phase.active = True
         try:
-            with enable_grad(), _no_inference_mode():
+            with _no_inference_mode(), enable_grad():
                 yield
         finally:
             self.phase.active = False
@@ -677,9 +680,14 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         >>> jvp_fn(torch.tensor([1.0, 2.0]))
         tensor([1., 2.])
     """
-    output, vjp_fn = vjp(func, *primals)
-    # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
-    _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
+    with _no_inference_mode():
+        recording = local.state.grad
+        with enable_grad():
+            output, vjp_fn = vjp(func, *primals)
+            # vjp_fn is linear: its own transposed Jacobian is that of `func`, wherever it is taken.
+            _, jvp_of = vjp(vjp_fn, tree_map(zeros_like, output))
+        if not recording:
+            output = tree_map(Tensor.detach, output)
     xs, structure = flatten(primals)
     expected = [(x.shape, x.device, x.dtype) for x in xs]
 

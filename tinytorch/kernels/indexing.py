@@ -445,11 +445,12 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
     """Write (`how` "put"), add, multiply … `src` into `x` at `index` along `dim`."""
     axis = check_gather("scatter", x, dim, index, src)
+    given = isinstance(src, np.ndarray)
+    if given and src.dtype != x.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if not index.size:
         return
-    if isinstance(src, np.ndarray):
-        if src.dtype != x.dtype:
-            raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if given:
         if src.ndim and src.shape != index.shape:
             src = src[tuple([slice(n) for n in index.shape])]
         src = flat(src)

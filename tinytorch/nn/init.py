@@ -152,7 +152,7 @@ def _draw_normals_within(
         like._array.dtype.type(a),
         like._array.dtype.type(b),
     )  # as the tensor would hold them
-    drawn: Tensor = empty_like(like).normal_(mean, std, generator=generator)
+    drawn: Tensor = like.normal_(mean, std, generator=generator)  # in its order in memory
     while True:
         outside = (drawn < low.item()) | (drawn > high.item())
         if not outside.any():
@@ -423,7 +423,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     with no_grad():
-        drawn = empty_like(tensor).reshape(rows, -1).normal_(0, 1, generator=generator)._array
+        drawn = tensor.new_empty((rows, tensor.numel() // rows))
+        drawn = drawn.normal_(0, 1, generator=generator)._array
+        if tensor.dtype.itemsize < 4:
+            raise NotImplementedError(
+                f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'"
+            )
         wide = drawn.shape[0] < drawn.shape[1]
         q, r = np.linalg.qr(drawn.T if wide else drawn)
         q = q * np.sign(

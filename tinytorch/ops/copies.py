@@ -316,7 +316,7 @@ def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     check_tensor(input, "slice")
     array = input._array
     if not array.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = axis_of(dim, array.ndim, "slice")
     if step <= 0:
         raise RuntimeError("slice step must be positive")

@@ -1174,6 +1174,8 @@ def inclusive_range(
     step = number("range", "step", 3, step)
     kind = out.dtype if out is not None else dtypes.get_default_dtype()
     kind = kind if dtype is None else dtypes.as_dtype(dtype)
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
     if step == 0 or (int(step) == 0 and not kind.is_floating_point):
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -1260,6 +1262,9 @@ def linspace(
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     made = _spaced("linspace", start, end, steps, out, dtype, device, layout, requires_grad)
+    if steps <= 1:
+        first, _ = _ends("linspace", start, end, None)
+        return _fill_in_order(made, np.array([fits(first, made.dtype)] if steps else []))
     first, last = _ends("linspace", start, end, made.dtype)
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
@@ -1297,8 +1302,13 @@ def logspace(
         tensor([  1.,  10., 100.])
     """
     made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
-    first, last = _ends("logspace", start, end, made.dtype)
     kind = made.dtype
+    if steps <= 1:  # (of the last exponent nothing is asked, and of integers the first as it is)
+        first, _ = _ends("logspace", start, end, None)
+        power = float(np.power(float(base), float(first)))
+        power = power if kind.is_floating_point or not steps else fits(power, kind)
+        return _fill_in_order(made, np.array([power][: int(steps)]))
+    first, last = _ends("logspace", start, end, kind)
     if not kind.is_floating_point:  # the ends are whole numbers, the exponents between them are not
         first, last, kind = int(first), int(last), dtypes.float64
     exponents = _steps(first, last, int(steps), kind)
@@ -1331,12 +1341,12 @@ def _spaced(
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
-    if made.dtype is dtypes.bool:
+    if made.dtype is dtypes.bool and steps > 1:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
     return made
 
 
-def _ends(name: str, start: Any, end: Any, kind: Dtype) -> tuple[Any, Any]:
+def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any]:
     ends = []
     for position, (what, value) in enumerate((("start", start), ("end", end)), 1):
         if isinstance(value, Tensor) and value._array.ndim:
@@ -1344,14 +1354,13 @@ def _ends(name: str, start: Any, end: Any, kind: Dtype) -> tuple[Any, Any]:
                 f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
                 f"{value._array.ndim} dimension(s)."
             )
-        ends.append(fits(number(name, what, position, value), kind))
+        given = number(name, what, position, value)
+        ends.append(given if kind is None else fits(given, kind))
     return ends[0], ends[1]
 
 
 def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
     """Return the numbers of `linspace`: the first half from the start, the second from the end."""
-    if steps == 1:
-        return np.array([start], kind.numpy)
     index = np.arange(steps)
     half = steps // 2
     if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds
@@ -1366,7 +1375,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
         )
     real = np.float32 if kind is dtypes.float32 else np.float64
     first, last = real(start), real(end)
-    step = float((last - first) / real(max(steps - 1, 1)))
+    step = float((last - first) / real(steps - 1))
     numbers = np.concatenate(
         [
             fused(index[:half].astype(real), step, float(first)),

@@ -29,7 +29,7 @@ from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
 from tinytorch.ops.index import where
 from tinytorch.ops.linalg import vdot
 from tinytorch.ops.nn import constant_pad
-from tinytorch.ops.reduce import _numpy_names, vector_norm
+from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
 from tinytorch.ops.shape import (
     also_by,
     axis_is_dim,
@@ -196,6 +196,10 @@ def matrix_norm(
         (tensor(5.), tensor(7.), tensor(4.))
     """
     name = "linalg.matrix_norm"
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+        )
     check_matrix(name, input, "input", square=False, low=True)
     if isinstance(ord, str):
         if ord not in ("fro", "nuc"):
@@ -203,12 +207,13 @@ def matrix_norm(
     elif builtins.abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     rows, columns = _two(name, dim, input.ndim)
+    if ord == "nuc" or ord in (2, -2):
+        check_floating(name, input)
     if dtype is not None:
-        input = input.to(dtype)
+        input = widened_norm(name, input, dtype)
     if ord == "fro":
         return vector_norm(input, 2, (rows, columns), keepdim)
-    if ord == "nuc" or builtins.abs(ord) == 2:
-        check_floating(name, input)
+    if ord == "nuc" or ord in (2, -2):
         order = [k for k in builtins.range(input.ndim) if k not in (rows, columns)]
         order += [rows, columns]
         values = svdvals(input.permute(order))
@@ -248,12 +253,17 @@ def norm(
         tensor([5., 0.])
     """
     check_tensor(input, "linalg_norm")
+    if isinstance(dim, (tuple, list)) and len(dim) not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
+        )
     if isinstance(ord, str):
         if dim is None and input.ndim > 2:
             raise RuntimeError(
                 f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
             )
-        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        pair = (dim,) if isinstance(dim, int) else (-2, -1) if dim is None else dim
+        return matrix_norm(input, ord, pair, keepdim, dtype=dtype)
     if ord is not None:
         count = len(dim) if isinstance(dim, (tuple, list)) else 1
         if dim is None:
@@ -263,10 +273,6 @@ def norm(
                     f"{input.ndim}D."
                 )
             count = input.ndim
-        elif count not in (1, 2):
-            raise RuntimeError(
-                f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
-            )
         if count == 2:
             return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

@@ -783,6 +783,27 @@ def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
     return axis
 
 
+def _check_rows(name: str, x: Any, axis: int, index: Any, source: Any) -> None:
+    """Raise PyTorch's error unless `source` has a row for each index, of the shape of those of `x`."""
+    if not source.ndim and index.size > 1:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if source.ndim != x.ndim or any(
+        n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
+    ):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    if not source.ndim and not index.size:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    rows = source.shape[axis] if source.ndim else 1
+    if index.size != rows:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
+            f"{axis}"
+        )
+
+
 def _index_add_source(
     g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any
 ) -> Tensor:
@@ -794,29 +815,14 @@ def _index_add_source(
 @writing(names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source)
 def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
     axis = _rows_of("index_add", x, dim, index, source)
-    if x.ndim and (
-        source.ndim != x.ndim
-        or any(
-            n != m for d, (n, m) in enumerate(zip(x.shape, source.shape, strict=True)) if d != axis
-        )
-    ):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(x.shape)} source.shape = {list(source.shape)}"
-        )
-    rows = source.shape[axis] if source.ndim else 1
-    if index.size != rows:
-        raise RuntimeError(
-            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): ({rows}), for dim: "
-            f"{axis}"
-        )
+    _check_rows("index_add", x, axis, index, source)
     kernels.check_bounds(index, x.shape[axis] if x.ndim else 1, axis)
     if alpha != 1:
         source = source * np.asarray(alpha).astype(source.dtype)
     if x.ndim:
         kernels.add_rows(x, axis, index, source)
     else:
-        x[...] += source.sum(dtype=x.dtype)
+        x[...] += source
 
 
 def _alpha_last(function: Any, name: str) -> Any:
@@ -946,7 +952,8 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
         raise IndexError(
             f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
         )
-    x[kernels.at_rows(axis, index) if x.ndim else ...] = _fitting(value, x)
+    if x.ndim or index.size:
+        x[kernels.at_rows(axis, index) if x.ndim else ...] = _fitting(value, x)
 
 
 def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -1429,19 +1436,7 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
         )
     x, rows, places = input._array, source._array, index._array
     axis = _rows_of("index_reduce", x, dim, places, rows)
-    if rows.ndim != x.ndim or any(
-        n != m for d, (n, m) in enumerate(zip(x.shape, rows.shape, strict=True)) if d != axis
-    ):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(x.shape)} source.shape = {list(rows.shape)}"
-        )
-    count = rows.shape[axis] if rows.ndim else 1
-    if places.size != count:
-        raise RuntimeError(
-            f"index_reduce_(): Number of indices ({places.size}) should be equal to source.size(dim): ({count}), for "
-            f"dim: {axis}"
-        )
+    _check_rows("index_reduce", x, axis, places, rows)
     if x.dtype.kind == "b":
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
     kernels.check_bounds(
@@ -1582,14 +1577,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     axis = axis_of(dim, len(shape), "take_along_dim")
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     places = indices._array
-    length = shape[axis] if shape else 1
+    length = shape[axis]
     if length and places.size and not 0 <= places.min() <= places.max() < length:
         indices = wrap(places % length)  # as PyTorch: what is out of range begins anew
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
     sizes, reached = list(common), list(common)
-    if shape:
-        sizes[axis], reached[axis] = shape[axis], wanted[axis]
+    sizes[axis], reached[axis] = shape[axis], wanted[axis]
     return gather(expand(input, sizes), axis, expand(indices, reached))
 
 
@@ -2095,8 +2091,6 @@ def unique_consecutive(
     """
     check_tensor(input, "unique_consecutive")
     values, inverse, counts = _unique_runs(input, dim)
-    if dim is None and not return_counts and not input.numel():
-        inverse = inverse.flatten()  # (as PyTorch, which keeps the shape beside counts)
     return _asked_for((values, inverse, counts), return_inverse, return_counts)
 
 
@@ -2227,6 +2221,8 @@ def searchsorted(
         kind = dtypes.of_number(input) if rank == 0 else input.dtype
         common = dtypes.result_dtype((sorted_sequence.dtype, 2), (kind, rank)).numpy
         sequence, values = sequence.astype(common), values.astype(common)
+    if sequence.dtype.kind == "b" and values.size:
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'Bool'")
     found = as_array(kernels.search(sequence, values, right or side == "right"))
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
@@ -2286,6 +2282,8 @@ def isin(
         each._array if isinstance(each, Tensor) else np.asarray(each)
         for each in (elements, test_elements)
     )
+    if given.dtype.kind == "b" or among.dtype.kind == "b":
+        raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 

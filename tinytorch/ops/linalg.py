@@ -737,6 +737,13 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     _check_addend(x, (len(vec1), len(vec2)))
     kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
     kind = functools.reduce(dtypes.promote_types, kinds).numpy
+    for factor, which in ((beta, "beta"), (alpha, "alpha")):
+        if isinstance(factor, bool) and kind.kind != "b":
+            raise RuntimeError(f"Boolean {which} only supported for Boolean results.")
+        if isinstance(factor, float) and kind.kind not in FLOATS:
+            raise RuntimeError(
+                f"For integral input tensors, argument {which} must not be a floating point number."
+            )
     if kind.itemsize == 2 and kind.kind in FLOATS:
         alpha = np.asarray(alpha).astype(kind).astype(np.float32)
         scaled = (vec1.astype(np.float32) * alpha).astype(kind).astype(np.float32)

@@ -500,6 +500,7 @@ def norm(
     """
     if p == "nuc" or (p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2):
         dims = tuple(builtins.range(input.ndim)) if dim is None else dim
+        dims = (dims,) if isinstance(dims, int) else dims
         return decompose.matrix_norm(input, p, dims, keepdim, dtype=dtype)
     return reduce.norm(input, p, dim, keepdim, out, dtype)
 
@@ -514,6 +515,10 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         ...     torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
         tensor([5., 1.])
     """
+    if dim is None:
+        raise TypeError(
+            "frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
+        )
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
@@ -537,6 +542,8 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tenso
     _deprecated("nuclear_norm", "torch.linalg.matrix_norm")
     if isinstance(dim, bool):
         dim, keepdim = None, dim
+    if isinstance(dim, int):
+        dim = (dim,)
     return decompose.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
 
 
@@ -876,12 +883,18 @@ def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
     if x.ndim < y.ndim:
         x = x.reshape((*[1] * (y.ndim - x.ndim), *x.shape))
     axis = axis + x.ndim - y.ndim
-    return x.narrow(axis, 1, x.shape[axis] - 1) - x.narrow(axis, 0, x.shape[axis] - 1)
+    count = max(x.shape[axis] - 1, 0)
+    return x.narrow(axis, min(1, x.shape[axis]), count) - x.narrow(axis, 0, count)
 
 
 def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
     """Return twice the areas of the trapezoids."""
     check_tensor(y, name, "y")
+    if x is not None:
+        check_tensor(x, name, "x", 2)
+    if y.dtype.name == "bool" or (x is not None and x.dtype.name == "bool"):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = axis_of(dim, y.ndim, name)
@@ -912,6 +925,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     """
     if x is not None and dx is not None:
         raise TypeError("trapezoid() received an invalid combination of arguments: both x and dx")
+    check_tensor(y, "trapezoid", "y")
+    if not y._array.size and y.ndim and not y.shape[axis_of(dim, y.ndim, "trapezoid")]:
+        return y.detach().sum(dim, dtype=y.dtype)  # zeros, of which nothing is recorded
     areas, axis = _areas("trapezoid", y, x, dx, dim)
     return areas.sum(axis) / 2
 

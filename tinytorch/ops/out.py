@@ -582,11 +582,14 @@ def _into(
             raise NotImplementedError(
                 f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
             )
+    asked = kwargs.get("dtype") if rule.typed else None
+    if asked is not None:
+        _EXACT(name, asked, outs[0].dtype)
     if recorded:
         # What has no derivative (comparisons …) may be written: the result's dtype tells.
         with no_grad():
             result = function(*args, **kwargs)
-    elif rule.typed and kwargs.get("dtype") is None:
+    elif rule.typed and asked is None:
         result = _typed(function, rule, name, outs[0], args, kwargs)
     elif outs is not out and _written_directly(function, rule, outs[0], args, kwargs):
         return out

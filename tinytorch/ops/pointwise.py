@@ -1280,7 +1280,7 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
         >>> torch.round(torch.tensor([0.5, 1.5, 2.345]), decimals=0)
         tensor([0., 2., 2.])
     """
-    if x.dtype.kind == "b" or (decimals and x.dtype.kind in "iu"):
+    if x.dtype.kind == "b" or (decimals is not None and x.dtype.kind in "iu"):
         raise _refused("round_cpu" if decimals else "round_vml_cpu", x)
     if x.dtype.kind == "V":
         return np.round(x.astype(np.float32), decimals or 0).astype(x.dtype)

@@ -213,6 +213,11 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{input.dtype.tensor_name}"
         )
+    if dtype is not None and not dtype.is_floating_point:
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {dtype.tensor_name}"
+        )
     numbers = sum(~isnan(input.detach()), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
@@ -1142,9 +1147,24 @@ def vector_norm(
             f"{input.dtype.tensor_name}"
         )
     if dtype is not None:
-        input = input.to(dtype)
+        input = widened_norm("linalg.vector_norm", input, dtype)
     axes = kernels.axes_of(dim, input._array.ndim, "linalg.vector_norm")
     return _norm(input, float(ord), axes, keepdim)
+
+
+def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
+    """Return `input` in the dtype that a norm is asked for in, which must be able to hold it."""
+    if not dtype.is_floating_point:
+        raise RuntimeError(
+            f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}"
+        )
+    if dtypes.promote_types(input.dtype, dtype) is not dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({input.dtype.tensor_name}) should be convertible without narrowing to "
+            f"the specified dtype ({dtype.tensor_name})"
+        )
+    wide: Tensor = input.to(dtype)
+    return wide
 
 
 _vector_norm = vector_norm.__wrapped__  # type: ignore[attr-defined]

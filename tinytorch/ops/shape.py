@@ -1953,12 +1953,14 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     axes = () if dims is None else _ints("roll", "dims", (dims,))
     if not moves:
         raise RuntimeError("`shifts` required")
-    if axes and not input._array.ndim:
-        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
     if len(moves) != len(axes) and (axes or len(moves) != 1):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
         )
+    if axes and not input._array.ndim:
+        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
+    if not input._array.size:  # (PyTorch does not look whether there are such dimensions)
+        moves, axes = moves[:1], ()
     return _roll(input, moves, axes)
 
 

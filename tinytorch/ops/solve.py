@@ -616,7 +616,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         raise RuntimeError(
             f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
         )
-    vector = input.ndim - b.ndim == 1
+    vector = b.ndim == 1 or b.shape == input.shape[:-1]
     if not 0 <= input.ndim - b.ndim <= 1:
         raise RuntimeError(
             f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
@@ -626,6 +626,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         where_ = "size(-1)" if vector else "size(-2)"
         raise RuntimeError(f"{name}: input.size(-2) should match other.{where_}")
     check_batches(input, other)
+    if not vector and b.ndim < input.ndim:  # matrices, for all of which the right side is the same
+        b = b.unsqueeze(0)
     if rcond is None:
         rcond = max(input.shape[-2:]) * float(np.finfo(input.dtype.numpy).eps)
     return return_types.linalg_lstsq(_lstsq(input, b, float(rcond), driver or "gelsy"))

@@ -110,7 +110,8 @@ class Adagrad(Optimizer):
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = zeros(p)
-        start._array[...] = group["initial_accumulator_value"]
+        # The optimizer's own, also for a group that gives another: as in PyTorch.
+        start._array[...] = self.defaults["initial_accumulator_value"]
         return {"step": count(0.0), "sum": start}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:

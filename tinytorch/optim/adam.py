@@ -100,6 +100,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        betas = betas[0], betas[1]
         tensors = [isinstance(value, Tensor) for value in (lr, *betas)]
         names = ["lr", "betas[0]", "betas[1]"]
         if foreach and not capturable and any(tensors):
@@ -120,7 +121,7 @@ class Adam(Optimizer):
         check_implementation(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
-            "betas": betas,
+            "betas": tuple(b.squeeze() if isinstance(b, Tensor) else b for b in betas),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -141,7 +142,8 @@ class Adam(Optimizer):
         lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
         beta1, beta2 = map(float, group["betas"])
         maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
-        check_capturable(group)
+        if not group["fused"]:
+            check_capturable(group)
         step = state["step"]._array
         step += 1
         t = float(step)
@@ -175,7 +177,8 @@ class Adam(Optimizer):
     def _recorded(
         self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> Tensor:
-        check_capturable(group)
+        if not group["fused"]:
+            check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = of_group({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
         p, g = pulled(p, g, group, group["decoupled_weight_decay"])

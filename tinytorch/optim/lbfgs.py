@@ -107,9 +107,14 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
+        if len(self.param_groups) != 1:
+            raise AssertionError(
+                f"Expected exactly one param_group, but got {len(self.param_groups)}"
+            )
         (group,) = self.param_groups
         params = group["params"]
-        lr, tolerance = float(group["lr"]), group["tolerance_change"]
+        rate, tolerance = group["lr"], group["tolerance_change"]
+        lr = float(rate) if isinstance(rate, Tensor) else rate
         search = group["line_search_fn"]
         state = self.state[params[0]]
         state.setdefault("func_evals", 0)
@@ -124,6 +129,10 @@ class LBFGS(Optimizer):
         before = state["func_evals"]
         first, g = evaluate()
         loss = _value(first)
+        if not g.size:
+            raise RuntimeError(
+                "max(): Expected reduction dim to be specified for input.numel() == 0"
+            )
         if _greatest(g) <= group["tolerance_grad"]:
             return first
 
@@ -177,7 +186,10 @@ class LBFGS(Optimizer):
             ):
                 break
         state["d"] = wrap(d)
-        state["t"] = wrap(np.asarray(t)) if isinstance(t, np.generic) else t
+        if isinstance(rate, Tensor):  # it is the rate itself, or computed from it
+            alone = search is None and state["n_iter"] > 1
+            t = wrap(np.asarray(t, (rate if alone else params[0])._array.dtype))
+        state["t"] = wrap(np.asarray(t, g.dtype)) if isinstance(t, np.generic) else t
         memory.save()
         state["prev_flat_grad"] = wrap(last_g)
         state["prev_loss"] = last_loss
@@ -208,7 +220,7 @@ class _Memory:
                 for each in (self.ys, self.steps, self.inverses):
                     each.pop(0)
             self.ys.append(y)
-            self.steps.append(s)
+            self.steps.append(s.astype(y.dtype, copy=False))
             self.inverses.append(1 / ys)
             self.scale = ys / (y @ y)
 
@@ -225,7 +237,7 @@ class _Memory:
         q *= self.scale
         for (y, s, inverse), factor in zip(pairs, factors, strict=True):
             q += (factor - (y @ q) * inverse) * s
-        kept[: len(factors)] = [wrap(np.asarray(factor)) for factor in factors]
+        kept[: len(factors)] = [wrap(np.asarray(factor, q.dtype)) for factor in factors]
         return q
 
     def save(self) -> None:

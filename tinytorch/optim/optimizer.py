@@ -230,6 +230,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._set_up()
+        self.defaults.setdefault("differentiable", False)  # groups added from now on have it, too
         for group in self.param_groups:
             for option, meaning in self._options_added_later.items():
                 group.setdefault(option, meaning)

@@ -182,3 +182,33 @@ def test_an_inverse_that_changes_shape_or_dtype(change: str) -> None:
         return layer.weight
 
     check(program)
+
+
+@needs_oracle
+def test_parametrizations_of_stacked_matrices_and_derived_layers():
+    def program(torch):
+        ways = torch.nn.utils.parametrizations
+        conv = ways.orthogonal(torch.nn.Conv2d(2, 4, 3))
+        back = ways.weight_norm(torch.nn.ConvTranspose1d(2, 3, 2))
+        ways.spectral_norm(back)
+        return (
+            conv.parametrizations.weight.original,
+            back.parametrizations.weight[1]._u,
+            back.weight,
+        )
+
+    check(program)
+
+
+@needs_oracle
+def test_structured_pruning_after_another_looks_at_the_dimension():
+    def program(torch):
+        prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+        layer = torch.nn.Linear(3, 4)
+        prune.identity(layer, "weight")
+        try:
+            prune.ln_structured(layer, "weight", 1, n=2, dim=2)
+        except IndexError:
+            return True
+
+    check(program)

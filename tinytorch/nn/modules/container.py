@@ -10,7 +10,7 @@ from typing import Any, Self, SupportsIndex
 
 from tinytorch._tensor import Tensor
 from tinytorch.legacy import typename
-from tinytorch.nn.modules.module import Module, _addindent
+from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -297,7 +297,7 @@ class ModuleList(Module):
             count = len(list(group))
             last = first + count - 1
             line = f"({first}): {text}" if count == 1 else f"({first}-{last}): {count} x {text}"
-            lines.append(_addindent(line, 2))
+            lines.append(line.replace("\n", "\n  "))  # empty lines too, unlike Module's
             first = last + 1
         return (
             f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"

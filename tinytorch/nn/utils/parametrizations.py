@@ -12,7 +12,7 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
 from tinytorch.nn.utils.weight_norm import norm_except, scaled
-from tinytorch.ops.create import eye
+from tinytorch.ops.create import eye, zeros_like
 from tinytorch.ops.linalg import mv, vdot
 from tinytorch.ops.matrices import geqrf, orgqr
 from tinytorch.ops.shape import cat
@@ -250,8 +250,9 @@ class _Orthogonal(Module):
             more = q.new_empty((*q.shape[:-1], n - k)).normal_()
             q = _make_orthogonal(cat((q, more), -1))
         self.base = q
-        minus = -eye(n, k, dtype=q.dtype)
-        return minus.mT if transposed else minus
+        minus = zeros_like(value)
+        minus.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        return minus
 
 
 def orthogonal(

@@ -258,6 +258,8 @@ class PruningContainer(BasePruningMethod):
                     "Pruning methods of PRUNING_TYPE 'structured' need to have the attribute `dim` defined."
                 )
             dim = method.dim if method.dim >= 0 else t.dim() + method.dim
+            if dim >= t.dim():
+                raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
             others = [k for k in range(t.dim()) if k != dim]
             slices = mask.sum(others) != 0 if others else mask != 0
             part = tuple([slice(None)] * dim + [slices])

@@ -106,7 +106,8 @@ def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
 
 def default_dim(module: Any) -> int:
     """Return which dimension of a module's weight its outputs are."""
-    return 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    # Also one that is derived from a transposed convolution, as a parametrized one is.
+    return int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
 
 
 def spectral_norm(

@@ -21,6 +21,7 @@ __all__ = [
 _BaseDataLoaderIter = _dataloader._Iterator
 _SingleProcessDataLoaderIter = _dataloader._InProcess
 _MultiProcessingDataLoaderIter = _dataloader._InWorkers
+_InfiniteConstantSampler = _dataloader._InfiniteConstantSampler  # the sampler of a stream
 
 
 class _DatasetKind:
