@@ -589,7 +589,7 @@ class Tensor:
         if id(self) in memo:
             found: Tensor = memo[id(self)]
             return found
-        made = wrap(self._array.copy("K"), type(self))
+        made = wrap(_copied(self._array, memo), type(self))
         memo[id(self)] = made
         made._requires_grad = self._requires_grad
         made.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -607,6 +607,21 @@ class Tensor:
     if TYPE_CHECKING:  # methods.py binds the ops; `_tensor.pyi` lists them
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+def _copied(array: Any, memo: dict[int, Any]) -> Any:
+    """Return a deep copy of an array; copies of what shares memory share it, too."""
+    whole = array
+    while type(getattr(whole, "base", None)) is np.ndarray:
+        whole = whole.base
+    if whole is array and id(whole) not in memo:  # (what shares it may come)
+        memo[id(whole)] = copied = array.copy("K")
+        return copied
+    memory = copy.deepcopy(whole, memo)
+    if memory.strides != whole.strides or not memory.flags.forc:
+        return array.copy("K")
+    offset = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, memory, offset, array.strides)
 
 
 def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:

@@ -1245,3 +1245,23 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
     assert not tinytorch.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
     with pytest.raises(ValueError, match="require gradient"):
         tinytorch.autograd.gradcheck(lambda x: x * 2, x.detach())
+
+
+@needs_oracle
+def test_the_hooks_of_a_root_run_though_it_leads_to_no_input() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y, other = x * 3, x.exp()
+        y.retain_grad()
+        seen: list[Any] = []
+        y.register_hook(lambda g: seen.append(g.clone()))
+        first, rest = (x * 2).split(1)
+        first.retain_grad()
+        torch.autograd.grad(y.sum(), other, allow_unused=True)
+        torch.autograd.grad(y, other, torch.ones(2), allow_unused=True)
+        torch.autograd.grad(first, other, torch.ones(1), allow_unused=True)
+        torch.autograd.grad([y, first], other, [torch.ones(2), torch.ones(1)], allow_unused=True)
+        y.backward(torch.ones(2), inputs=[other])
+        return [y.grad, seen, first.grad, rest.requires_grad, x.grad]
+
+    same_as_pytorch(program)

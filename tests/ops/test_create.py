@@ -606,3 +606,13 @@ def test_arrays_in_lists_must_have_one_shape() -> None:
 def test_public_names_are_sorted_and_there() -> None:
     assert create.__all__ == sorted(create.__all__)
     assert all(hasattr(create, name) for name in create.__all__)
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", ["float64", "int64", "bool", None])
+@pytest.mark.parametrize("other", [None, "a", {}])
+def test_what_is_no_number_among_numbers(kind: str | None, other: Any) -> None:
+    def program(torch: Any) -> Any:
+        return torch.tensor([1, other], dtype=None if kind is None else getattr(torch, kind))
+
+    same_as_pytorch(program)

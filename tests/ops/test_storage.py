@@ -371,3 +371,17 @@ def test_the_old_storage_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tinytorch.ones(1).storage()  # once in a process
+
+
+@needs_oracle
+def test_deep_copies_share_memory_as_their_originals() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.arange(12.0).reshape(3, 4)
+        views = [x[1:, ::2], x, x.t(), x.flatten()[5:], x.half()]
+        copies = copy.deepcopy(views)
+        copies[1][1, 2] = 99.0
+        alone = copy.deepcopy(x[1])
+        memory = [(c.stride(), c.storage_offset(), c.untyped_storage().nbytes()) for c in copies]
+        return [views, copies, memory, alone, alone.untyped_storage().nbytes()]
+
+    same_as_pytorch(program)

@@ -279,6 +279,8 @@ def walk(
                     continue
                 target, number = edge
                 if needed is not None and target not in needed:
+                    if node is start and target.hooks is not None and len(node.edges) == 1:
+                        target.run_tensor_hooks(g if target.outputs == 1 else _alone(edge, g))
                     continue
                 order = -target.number
                 if g is None:  # the node is visited all the same: hooks and a `Function` notice
@@ -319,6 +321,13 @@ def walk(
         state.grad = recording
         if watch is not None:
             running.watch = watch_before
+
+
+def _alone(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
+    """Return the gradients of a node's outputs, of which one has some."""
+    grads: list[Tensor | None] = [None] * edge[0].outputs
+    grads[edge[1]] = g
+    return grads
 
 
 def _fitted(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, kind: Any) -> Tensor:

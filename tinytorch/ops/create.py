@@ -416,7 +416,7 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
             )
         except OverflowError:
             raise ValueError("Overflow when unpacking long long") from None
-    return _mixed(level, shape)
+    return _mixed(level, shape, wanted)
 
 
 def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
@@ -438,8 +438,8 @@ def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     return dtypes.from_numpy_dtype(array.dtype), array.reshape(*shape, *array.shape[1:])
 
 
-def _mixed(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
-    """Return numbers of several kinds, perhaps tensors, as an array of their common dtype."""
+def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, Array]:
+    """Return numbers of several kinds, perhaps tensors, as an array of their common dtype; `wanted` is for errors."""
     kind = None
     numbers = []
     for each in level:
@@ -459,23 +459,26 @@ def _mixed(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
         elif isinstance(each, (int, float)):
             own, value = dtypes.of_number(each), each
         else:
-            raise _invalid(each, level[0], kind)
+            raise _invalid(each, level[0], kind, wanted)
         kind = own if kind is None else dtypes.promote_types(kind, own)
         numbers.append(value)
     assert kind is not None
     return kind, np.array(numbers, kind.numpy).reshape(shape)
 
 
-def _invalid(value: Any, first: Any = None, kind: Dtype | None = None) -> Exception:
+def _invalid(
+    value: Any, first: Any = None, kind: Dtype | None = None, wanted: Dtype | None = None
+) -> Exception:
     """Return PyTorch's error for something in the data that is no number."""
     name = type(value).__name__
     if isinstance(value, str) and value is first:
         return ValueError("too many dimensions 'str'")
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes)) and wanted is None:
         return TypeError(f"new(): invalid data type '{name}'")
     if isinstance(value, complex):
         return NotImplementedError("tinytorch has no complex numbers")
-    if _is_sequence(value):
+    if _is_sequence(value) or wanted is not None:
+        kind = wanted or kind
         if kind is not None and kind.is_floating_point:
             return TypeError(f"must be real number, not {name}")
         return TypeError(f"'{name}' object cannot be interpreted as an integer")
