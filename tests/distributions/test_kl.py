@@ -204,3 +204,17 @@ def test_the_nearest_classes_decide() -> None:
         return found
 
     same_as_pytorch(program)
+
+
+def test_wisharts_whose_batches_broadcast() -> None:
+    """PyTorch's is negative there."""
+    root = tinytorch.tensor([[1.0, 0.0], [0.3, 0.8]])
+    df = tinytorch.tensor([[4.0], [5.0]])
+    p = tinytorch.distributions.Wishart(df, scale_tril=root.expand(2, 1, 2, 2))
+    q = tinytorch.distributions.Wishart(
+        tinytorch.tensor([5.0, 6.0, 7.0]), scale_tril=(2 * root).expand(3, 2, 2)
+    )
+    expected = tinytorch.distributions.kl_divergence(p.expand((2, 3)), q.expand((2, 3)))
+    found = tinytorch.distributions.kl_divergence(p, q)
+    tinytorch.testing.assert_close(found, expected)
+    assert (found > 0).all()

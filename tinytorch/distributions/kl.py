@@ -255,12 +255,7 @@ def _laplace_laplace(p: Laplace, q: Laplace) -> Tensor:
 
 def _trace_squared(tril: Tensor, matrix: Tensor) -> Tensor:
     """Return the trace of (L L^T)^-1 A A^T."""
-    solved = linalg.solve_triangular(
-        tril.expand(matrix.shape[:-2] + tril.shape[-2:]) if tril.dim() < matrix.dim() else tril,
-        matrix,
-        upper=False,
-    )
-    return solved.pow(2).sum((-2, -1))
+    return linalg.solve_triangular(tril, matrix, upper=False).pow(2).sum((-2, -1))
 
 
 def _same_event(p: Distribution, q: Distribution, families: str) -> None:
