@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program
-from tests.oracle import module
+from tests.oracle import needs_oracle
 from tests.programs.steps import check
 
-module()
+pytestmark = needs_oracle
 
 BEGIN = """\
 import torch

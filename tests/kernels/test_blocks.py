@@ -19,6 +19,7 @@ import tinytorch
 from tests.conftest import PROFILE, seeded
 from tests.nn import test_random_calls as of_nn
 from tests.ops import test_random_calls as of_ops
+from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.kernels import (
     activation,
@@ -68,6 +69,7 @@ quickly = settings(
 )
 
 
+@needs_oracle
 @quickly
 @seeded
 @given(st.sampled_from(of_ops.LINES), st.randoms(use_true_random=False))
@@ -77,6 +79,7 @@ def test_ops(line: str, rng: random.Random) -> None:
     assert found is None, f"{found}\n\nimport torch\n{program.text()}\nprint(out)"
 
 
+@needs_oracle
 @quickly
 @seeded
 @given(st.sampled_from(of_nn.CALLS), st.randoms(use_true_random=False))
@@ -107,6 +110,7 @@ FORMATS = [
 ]
 
 
+@needs_oracle
 @pytest.mark.parametrize("call", FORMATS)
 def test_memory_formats(call: Callable[[Any, Any], Any]) -> None:
     def program(torch: Any) -> Any:

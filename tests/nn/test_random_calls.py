@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import PROFILE, seeded
 from tests.ops.test_random_calls import difference
-from tests.oracle import module
+from tests.oracle import needs_oracle
 from tests.programs.runner import importer
 
-module()
+pytestmark = needs_oracle
 
 #: What a program begins with: numbers that differ from each other, and the same in both libraries.
 BEGIN = """\

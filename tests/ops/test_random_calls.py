@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import tinytorch
 from tests.conftest import PROFILE, seeded
-from tests.oracle import module
+from tests.oracle import needs_oracle, torch
 
-torch = module()
+pytestmark = needs_oracle
 
 #: Per op the kinds of its arguments (`KINDS`), `name=kind` those given by name, in brackets what may be left out. A
 #: name that begins with a dot is a method's. After a bar: "distinct" where equal numbers would leave open which one is

@@ -20,9 +20,9 @@ from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program as Base
 from tests.nn.test_random_calls import outcome
 from tests.ops.test_random_calls import difference
-from tests.oracle import module
+from tests.oracle import needs_oracle
 
-module()
+pytestmark = needs_oracle
 
 BEGIN = """\
 import torch

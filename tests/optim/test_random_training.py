@@ -22,10 +22,10 @@ from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program as Calls
 from tests.nn.test_random_calls import Text
 from tests.ops.test_random_calls import difference
-from tests.oracle import module
+from tests.oracle import needs_oracle
 from tests.programs.runner import importer
 
-module()
+pytestmark = needs_oracle
 
 BEGIN = """\
 import copy, io, math, pickle
