@@ -209,18 +209,19 @@ def fractional(p: Program) -> str:
 
 def interpolate(p: Program) -> str:
     n = p.size(1, 3)
-    x = p.image((p.size(1, 2), p.size(1, 3), *p.sizes(n, 2, 6)))
+    antialias = n == 2 and p.rng.random() < 0.3  # (wrong in PyTorch where a width is 1)
+    x = p.image((p.size(1, 2), p.size(1, 3), *p.sizes(n, 4 if antialias else 2, 6)))
     modes = {1: ("linear",), 2: ("bilinear", "bicubic"), 3: ("trilinear",)}[n]
     mode = p.one("nearest", "nearest-exact", "area", *modes, *modes)
     if p.flag():
-        text = f"size={p.per_dim(n, 1, 9)}"
+        text = f"size={p.per_dim(n, 2 if antialias else 1, 9)}"
     else:
         factor = p.one(0.5, 2, 1.5, 0.7, 3.3)
         text = f"scale_factor={p.often(factor, tuple(p.one(0.6, 1.5, 2.7) for _ in range(n)))}"
         text += p.options(recompute_scale_factor=p.flag())
     if mode in modes:
         text += p.options(align_corners=p.flag())
-    if n == 2 and p.rng.random() < 0.3:
+    if antialias:
         text += f", antialias={p.flag()}"
     return f"F.interpolate({x}, {text}, mode={mode!r})"
 

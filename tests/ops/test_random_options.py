@@ -141,7 +141,7 @@ def decomposition(p: Program) -> str:
         torch.linalg.svd({x}[, full_matrices={flag}]) # [A[..., :{k}] * B.sin()[..., None, :] @ C[..., :{k}, :], B]
         torch.svd({x}[, some={flag}][, compute_uv=True|False]) # [A[..., :{k}] * B[..., None, :] @ C[..., :{k}].mT, B]
         (*torch.linalg.qr({x}[, mode='reduced'|'complete'|'r'|'x']), 0) # [A, B]
-        torch.linalg.lu({x}[, pivot={flag}]) # [A, B, C]
+        torch.linalg.lu({x}[, pivot=True]) # [A, B, C]
         (torch.linalg.svdvals({x}), *torch.geqrf({x})) # [A, B, C]
         torch.lu({x}, get_infos=True) # [A, B, C, *torch.lu_unpack(A, B[, unpack_pivots={flag}])]
         """,
