@@ -145,19 +145,22 @@ def _normal_cdf(x: float) -> float:
 
 
 def _draw_normals_within(
-    like: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
 ) -> Tensor:
-    """Return normal numbers, those outside [a, b] drawn again: quick where most are inside."""
+    """Return normal numbers, those outside [a, b] drawn again: quick where most are inside.
+
+    The first ones are drawn into the tensor, in its order in memory, as in PyTorch.
+    """
     low, high = (
-        like._array.dtype.type(a),
-        like._array.dtype.type(b),
+        tensor._array.dtype.type(a),
+        tensor._array.dtype.type(b),
     )  # as the tensor would hold them
-    drawn: Tensor = like.normal_(mean, std, generator=generator)  # in its order in memory
+    drawn: Tensor = tensor.normal_(mean, std, generator=generator)
     while True:
         outside = (drawn < low.item()) | (drawn > high.item())
         if not outside.any():
             return drawn
-        drawn = empty_like(like).normal_(mean, std, generator=generator).where(outside, drawn)
+        drawn = empty_like(tensor).normal_(mean, std, generator=generator).where(outside, drawn)
 
 
 def _draw_uniforms_under_the_bell(
