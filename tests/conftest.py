@@ -9,7 +9,7 @@ import pytest
 from hypothesis import seed, settings
 
 from tests.oracle import torch
-from tinytorch import _overrides
+from tinytorch.ops import overrides as _overrides
 
 # The same examples in every run, so that a change is judged by what it changes. Run with
 # HYPOTHESIS_PROFILE=explore to look for new ones, with =long for very many, the same ones for the same TINYTORCH_SEED.

@@ -17,7 +17,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.amp import lists
-from tinytorch.autograd import autocast
+from tinytorch.ops import autocast
 
 pytest.importorskip("ml_dtypes", reason="bfloat16 needs it")
 

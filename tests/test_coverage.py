@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import module
-from tinytorch.autograd import op as engine
+from tinytorch.core import op as engine
 
 torch = module()
 HERE = Path(__file__).resolve().parent

@@ -93,8 +93,8 @@ def overlooked():
             function = getattr(member, "fget", member)
             made = "<locals>" in getattr(function, "__qualname__", "")
             own = getattr(function, "__module__", "") in (
-                "tinytorch.autograd.op",
-                "tinytorch._tensor",
+                "tinytorch.core.op",
+                "tinytorch.core.tensor",
             )
             if (made or own) and ">>>" in (member.__doc__ or ""):
                 found[member.__doc__] = name

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tinytorch.foreach import functions
 
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.foreach import functions
 
 TWO = "add sub mul div pow maximum minimum clamp_max clamp_min".split()
 

@@ -11,9 +11,9 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
-from tinytorch._tensor import wrap
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.autograd.op import OpNode
+from tinytorch.core.op import OpNode
+from tinytorch.core.tensor import wrap
 
 SAMPLES = all_samples()
 DIFFERENTIABLE = [each for each in SAMPLES if each.gradcheck and each.backward]

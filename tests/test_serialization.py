@@ -22,8 +22,8 @@ import pytest
 
 import tinytorch as tt
 from tests.oracle import needs_oracle, torch
-from tinytorch import serialization
-from tinytorch._tensor import Size, wrap
+from tinytorch import serialization as serialization
+from tinytorch.core.tensor import Size, wrap
 from tinytorch.nn.parameter import Parameter
 from tinytorch.serialization import (
     add_safe_globals,

@@ -18,7 +18,8 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
-from tinytorch import _version, blas
+from tinytorch import _version
+from tinytorch.core import blas
 
 
 @contextlib.contextmanager
@@ -278,7 +279,7 @@ def test_idle_threads_of_the_blas_sleep(first: str) -> None:
 
 
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinytorch.kernels import parallel
+    from tinytorch.core import parallel
 
     monkeypatch.setattr(blas, "threads", lambda: None)
     monkeypatch.setattr(parallel, "_threads", 1)

@@ -7,8 +7,11 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from tinytorch import blas as _blas
-from tinytorch import device as _device
+from tinytorch.core import blas as _blas
+from tinytorch.core import device as _device
+
+# Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
+__path__.append(f"{__path__[0]}/compat")
 
 # PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
@@ -16,40 +19,40 @@ _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
 # isort: off
-from tinytorch import autograd  # first: _tensor is part of it
+from tinytorch import autograd
 
 from tinytorch.version import __version__
-from tinytorch._tensor import Size, Tensor, is_inference, is_tensor
+from tinytorch.core.tensor import Size, Tensor, is_inference, is_tensor
 from tinytorch.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from tinytorch.autograd.mode import *
-from tinytorch.device import device
-from tinytorch.dtypes import *
+from tinytorch.core.mode import *
+from tinytorch.core.device import device
+from tinytorch.core.dtypes import *
 from tinytorch.kernels.printing import set_printoptions
-from tinytorch.layout import *
+from tinytorch.core.layout import *
 from tinytorch.legacy import *
-from tinytorch.ops.conv import *
+from tinytorch.ops.nn.conv import *
 from tinytorch.ops.copies import *
 from tinytorch.ops.create import *
-from tinytorch.ops.embedding import *
-from tinytorch.ops.decompose import *
+from tinytorch.ops.nn.embedding import *
+from tinytorch.ops.linalg.factor import *
 from tinytorch.ops.index import *
-from tinytorch.ops.linalg import *
+from tinytorch.ops.linalg.products import *
 from tinytorch.ops.pointwise import *
-from tinytorch.ops.pool import *
+from tinytorch.ops.nn.pool import *
 from tinytorch.ops.random import *
 from tinytorch.ops.reduce import *
-from tinytorch.ops.rnn import *
-from tinytorch.ops.norm import *
-from tinytorch.ops.matrices import *  # after reduce: its norm knows singular values
-from tinytorch.ops.resample import *
+from tinytorch.ops.nn.rnn import *
+from tinytorch.ops.nn.norm import *
+from tinytorch.ops.linalg.matrices import *
+from tinytorch.ops.nn.resample import *
 from tinytorch.ops.shape import *
-from tinytorch.ops.solve import *
+from tinytorch.ops.linalg.solve import *
 from tinytorch.ops.special import *
 from tinytorch.ops.statistics import *
-from tinytorch.ops.storage import *
+from tinytorch.ops.memory import *
 from tinytorch.serialization import PyTorchFileReader, load, save
 
-from tinytorch import methods as _methods
+from tinytorch.ops import methods as _methods
 
 _methods.bind()
 
@@ -63,13 +66,13 @@ from tinytorch import (
     linalg,
     nn,
     optim,
-    return_types,
-    serialization,
     special,
     storage,
     types,
     version,
 )
+from tinytorch import return_types
+from tinytorch import serialization as serialization
 from tinytorch.amp import (
     autocast,
     autocast_decrement_nesting,
@@ -109,13 +112,13 @@ from tinytorch.nn.functional import (
     threshold,
     threshold_,
 )
-from tinytorch.ops.nn import hardshrink, log_softmax, prelu, softmax
+from tinytorch.ops.nn.basic import hardshrink, log_softmax, prelu, softmax
 from tinytorch import random
-from tinytorch.functions import *
-from tinytorch.summary import summary
+from tinytorch.nn.functional.unlike import *
+from tinytorch.inspect.summary import summary
 from tinytorch.ops.create import inclusive_range as range
 from tinytorch import foreach as _foreach
-from tinytorch import functions as _functions
+from tinytorch.nn.functional import unlike as _functions
 from tinytorch.amp import lists as _lists
 from tinytorch.ops import out as _out
 # isort: on
@@ -125,7 +128,7 @@ globals().update(_foreach.functions())
 
 _lists.install(globals())
 _out.install_all(globals())
-_import_module("tinytorch._overrides")  # sees to it that derived classes are noticed
+_import_module("tinytorch.ops.overrides")  # sees to it that derived classes are noticed
 
 from math import e, inf, nan, pi
 
@@ -160,11 +163,11 @@ if _TYPE_CHECKING:
         multiprocessing,
         onnx,
         overrides,
-        profiler,
         testing,
         utils,
         xpu,
     )
+    from tinytorch.inspect import profiler
 
 
 def __getattr__(name: str) -> object:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tinytorch._tensor import Tensor
-from tinytorch.dtypes import get_default_dtype
+from tinytorch.core.dtypes import get_default_dtype
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import arange
 from tinytorch.ops.shape import roll
 

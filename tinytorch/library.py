@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from tinytorch import ops
-from tinytorch._tensor import Tensor
 from tinytorch.autograd.function import Function
+from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import flatten, unflatten
 
 __all__ = [

@@ -1,7 +1,7 @@
 """`torch.linalg`: systems, factorisations, norms, products and functions of matrices (floor 4)."""
 
 from tinytorch.kernels.decompose import LinAlgError
-from tinytorch.ops.decompose import (
+from tinytorch.ops.linalg.factor import (
     cholesky,
     cholesky_ex,
     cond,
@@ -29,9 +29,8 @@ from tinytorch.ops.decompose import (
     vander,
     vecdot,
 )
-from tinytorch.ops.linalg import matmul, multi_dot
-from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.solve import (
+from tinytorch.ops.linalg.products import matmul, multi_dot
+from tinytorch.ops.linalg.solve import (
     inv,
     inv_ex,
     lstsq,
@@ -45,6 +44,7 @@ from tinytorch.ops.solve import (
     tensorinv,
     tensorsolve,
 )
+from tinytorch.ops.reduce import vector_norm
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",

@@ -1,6 +1,6 @@
-"""PyTorch's name, `torch.overrides`, for `tinytorch._overrides` (floor 4)."""
+"""PyTorch's name, `torch.overrides`, for `tinytorch.ops.overrides` (floor 4)."""
 
-from tinytorch._overrides import (
+from tinytorch.ops.overrides import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
     get_ignored_functions,

@@ -3,7 +3,7 @@
 (Floor 4: the functions are those of `ops/special.py`, and some of `torch`'s own under the names that SciPy gives them.)
 """
 
-from tinytorch.ops.nn import log_softmax, softmax
+from tinytorch.ops.nn.basic import log_softmax, softmax
 from tinytorch.ops.pointwise import erf, erfc, exp2, expm1, log1p, round, sinc, xlogy
 from tinytorch.ops.pointwise import sigmoid as expit
 from tinytorch.ops.reduce import logsumexp

@@ -577,7 +577,7 @@ def test_hooks_of_nodes_see_the_inputs_that_pytorchs_have() -> None:
 
 
 def test_hooks_that_are_gone_cost_nothing() -> None:
-    from tinytorch.autograd import graph
+    from tinytorch.core import graph
 
     before = len(graph.in_use)
     x = leaf(tinytorch)

@@ -17,11 +17,11 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import ops
-from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import Op
-from tinytorch.autograd.profiler import _name, profile, record_function
-from tinytorch.autograd.profiler_util import USER, EventList, FunctionEvent, nested
-from tinytorch.profiler import _Shown
+from tinytorch.core.mode import local
+from tinytorch.core.op import Op
+from tinytorch.inspect.events import _name, profile, record_function
+from tinytorch.inspect.events_util import USER, EventList, FunctionEvent, nested
+from tinytorch.inspect.profiler import _Shown
 
 
 def counts(prof, *names):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinytorch as torch
-from tinytorch.autograd import graph
+from tinytorch.core import graph
 
 THREADS = 6
 

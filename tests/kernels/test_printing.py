@@ -16,7 +16,7 @@ import tinytorch
 from tests.conftest import PROFILE, seeded
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
-from tinytorch import dtypes
+from tinytorch.core import dtypes
 from tinytorch.kernels.printing import (
     format_tensor,
     get_printoptions,

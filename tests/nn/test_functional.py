@@ -12,7 +12,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.nn import functional
+from tinytorch.nn import functional as functional
 
 parametrize = pytest.mark.parametrize
 

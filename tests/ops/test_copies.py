@@ -10,7 +10,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch import functions
+from tinytorch.nn.functional import unlike as functions
 
 IN_PLACE: dict[str, Callable[[Any], Any]] = {
     "t_": lambda x: x.t_(),

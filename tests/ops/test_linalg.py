@@ -9,7 +9,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tinytorch.ops import linalg
+from tinytorch.ops.linalg import products as linalg
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> Any:

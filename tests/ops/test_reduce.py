@@ -11,8 +11,8 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tinytorch import return_types
 from tinytorch.kernels import reduce as kernels
+from tinytorch.ops import return_types
 
 FLOATS = (tinytorch.float16, tinytorch.float32, tinytorch.float64)
 INTEGERS = (

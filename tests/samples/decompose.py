@@ -1,4 +1,4 @@
-"""Samples of `tinytorch.ops.decompose` and `tinytorch.ops.matrices`.
+"""Samples of `tinytorch.ops.linalg.factor` and `tinytorch.ops.linalg.matrices`.
 
 Vectors that LAPACK gives up to their sign are compared squared, which does not depend on it. What reads one triangle
 only has its gradients checked in `tests/ops/test_decompose.py`, on symmetric input: numerical differentiation would

@@ -1,4 +1,4 @@
-"""Samples of `tinytorch.ops.linalg`."""
+"""Samples of `tinytorch.ops.linalg.products`."""
 
 import numpy as np
 

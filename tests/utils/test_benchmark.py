@@ -13,7 +13,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.utils import benchmark
+from tinytorch.inspect import benchmark
 
 TIMES = {
     "one": [0.25],

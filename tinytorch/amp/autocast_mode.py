@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.autocast import Autocast, switch
-from tinytorch.device import device as Device
+from tinytorch.core import dtypes
+from tinytorch.core.device import device as Device
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.autocast import Autocast, switch
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

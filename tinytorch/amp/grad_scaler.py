@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core import dtypes
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import scalar_tensor
 
 __all__ = ["GradScaler"]

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd import autocast
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops import autocast
 
 __all__ = ["install"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tinytorch import dtypes
 from tinytorch.amp.autocast_mode import autocast
 from tinytorch.amp.grad_scaler import GradScaler
+from tinytorch.core import dtypes
 
 __all__ = ["deprecated", "older_autocast", "older_scaler"]
 

@@ -1,12 +1,14 @@
 """`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks (floor 4)."""
 
-from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
+from tinytorch.autograd import forward_ad, function, functional, grad_mode
+from tinytorch.core import graph
+from tinytorch.inspect import events as profiler
 from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tinytorch.autograd.engine import backward, grad
+from tinytorch.core.engine import backward, grad
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
-from tinytorch.autograd.op import SavedTensor
-from tinytorch.autograd.mode import (
+from tinytorch.core.op import SavedTensor
+from tinytorch.core.mode import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -15,8 +17,8 @@ from tinytorch.autograd.mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from tinytorch.autograd.picture import picture
-from tinytorch.legacy import Variable
+from tinytorch.inspect.picture import picture
+from tinytorch.autograd.variable import Variable
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.autograd.graph import Start
-from tinytorch.autograd.mode import DispatchMode, local
 from tinytorch.autograd.saved import nodes_of
+from tinytorch.core.graph import Start
+from tinytorch.core.mode import DispatchMode, local
 
 __all__ = [
     "detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly",

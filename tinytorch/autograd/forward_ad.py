@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.engine import grad
 from tinytorch.autograd.function import Function, FunctionNode
-from tinytorch.autograd.graph import Edge, Start, numbers
-from tinytorch.autograd.mode import DispatchMode, _Decorator, enable_grad, local
-from tinytorch.autograd.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
-from tinytorch.dtypes import FLOATS
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.engine import grad
+from tinytorch.core.graph import Edge, Start, numbers
+from tinytorch.core.mode import DispatchMode, _Decorator, enable_grad, local
+from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
 
 __all__ = [

@@ -18,20 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.graph import FREED, Hook, Node, RemovableHandle, leaf_edge, numbers
-from tinytorch.autograd.inplace import written
-from tinytorch.autograd.mode import dispatch, local, no_grad
-from tinytorch.autograd.op import (
-    INFERENCE_NOT_SAVED,
-    SavedTensor,
-    attached,
-    modified,
-    packed,
-    unpacked,
-)
-from tinytorch.autograd.view import CUSTOM, SEVERAL, check_write, refresh
-from tinytorch.dtypes import FLOATS
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.graph import FREED, Hook, Node, RemovableHandle, leaf_edge, numbers
+from tinytorch.core.inplace import written
+from tinytorch.core.mode import dispatch, local, no_grad
+from tinytorch.core.op import INFERENCE_NOT_SAVED, SavedTensor, attached, modified, packed, unpacked
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
 
 __all__ = [
     "BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable",

@@ -1,6 +1,6 @@
 """PyTorch's name for the modes of recording (floor 4)."""
 
-from tinytorch.autograd.mode import (
+from tinytorch.core.mode import (
     enable_grad,
     inference_mode,
     no_grad,

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.engine import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import Function
+from tinytorch.core import dtypes
+from tinytorch.core.engine import grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.pointwise import allclose
 from tinytorch.ops.random import Generator, rand, randn

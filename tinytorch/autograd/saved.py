@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch.autograd.mode import DispatchMode, local
+from tinytorch.core.mode import DispatchMode, local
 
 __all__ = [
     "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks",

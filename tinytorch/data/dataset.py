@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.random import Generator, default_generator, randperm
 
 __all__ = [

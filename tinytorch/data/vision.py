@@ -17,7 +17,7 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
 from tinytorch.data.transforms import Compose, split

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.parallel import set_num_threads
+from tinytorch.core.tensor import Tensor
 from tinytorch.data.collate import is_default
 from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.ops.random import manual_seed
-from tinytorch.switches import set_num_threads
 
 __all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributed import init_process_group
 
 __all__ = ["DTensor"]

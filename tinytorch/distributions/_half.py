@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.ops.create import zeros_like

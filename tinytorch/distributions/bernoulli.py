@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-)
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import arange
 from tinytorch.ops.random import bernoulli

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-)
+from tinytorch.distributions.utils import ProbsOrLogits
 from tinytorch.ops.create import arange
 from tinytorch.ops.random import binomial
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch import dtypes
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (

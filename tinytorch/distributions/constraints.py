@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.shape import cat as concatenated
 from tinytorch.ops.shape import stack as stacked
 

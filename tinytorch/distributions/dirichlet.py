@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
 from tinytorch.autograd.function import Function, once_differentiable
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.nn.functional import one_hot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Tensor
 from tinytorch.autograd import grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions.distribution import Distribution
 
 __all__ = ["ExponentialFamily"]

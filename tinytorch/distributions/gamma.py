@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
-from tinytorch.dtypes import finfo
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.random import _standard_gamma
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-)
-from tinytorch.dtypes import finfo
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import empty, zeros_like
 

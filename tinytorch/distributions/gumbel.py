@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
 from tinytorch.distributions.utils import broadcast_all, euler_constant
-from tinytorch.dtypes import finfo
 from tinytorch.ops.create import full_like, ones_like
 
 __all__ = ["Gumbel"]

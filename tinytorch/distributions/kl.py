@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch._tensor import Tensor
 from tinytorch.autograd import grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions.bernoulli import Bernoulli
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.binomial import Binomial

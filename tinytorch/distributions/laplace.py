@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all
-from tinytorch.dtypes import finfo
 from tinytorch.ops.create import empty
 
 __all__ = ["Laplace"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all
-from tinytorch.dtypes import finfo
 from tinytorch.ops.create import arange
 from tinytorch.ops.random import randn
 from tinytorch.ops.shape import cat

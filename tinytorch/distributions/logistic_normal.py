@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.multivariate_normal import _batch_mv

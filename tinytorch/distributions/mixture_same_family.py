@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.categorical import Categorical
 from tinytorch.distributions.constraints import MixtureSameFamilyConstraint

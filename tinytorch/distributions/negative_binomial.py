@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.gamma import Gamma
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    lazy_property,
-)
+from tinytorch.distributions.utils import ProbsOrLogits, lazy_property
 from tinytorch.nn.functional import logsigmoid
 from tinytorch.ops.random import poisson
 

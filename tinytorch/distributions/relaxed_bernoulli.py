@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import SigmoidTransform
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-    clamp_probs,
-)
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs
 from tinytorch.ops.random import rand
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]

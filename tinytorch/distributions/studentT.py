@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.distribution import Distribution

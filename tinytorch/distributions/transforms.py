@@ -11,7 +11,8 @@ from numbers import Number
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
@@ -21,7 +22,6 @@ from tinytorch.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-from tinytorch.dtypes import finfo
 from tinytorch.nn.functional import logsigmoid, pad, softplus
 from tinytorch.ops.create import eye, full_like, zeros_like
 from tinytorch.ops.shape import broadcast_shapes, cat, stack

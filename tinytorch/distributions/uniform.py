@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all

@@ -7,9 +7,9 @@ from functools import update_wrapper
 from numbers import Number
 from typing import Any
 
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import enable_grad
-from tinytorch.dtypes import finfo
+from tinytorch.core.dtypes import finfo
+from tinytorch.core.mode import enable_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.ops.create import ones, tensor, zeros
 from tinytorch.ops.random import normal
 from tinytorch.ops.shape import broadcast_tensors

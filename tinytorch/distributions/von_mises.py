@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch import dtypes
-from tinytorch._tensor import Size, Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core import dtypes
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all, lazy_property

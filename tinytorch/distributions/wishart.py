@@ -7,14 +7,14 @@ import warnings
 from typing import Any, Self
 
 from tinytorch import linalg
-from tinytorch._tensor import Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.multivariate_normal import scale_tril_of, the_one_given
 from tinytorch.distributions.utils import lazy_property
 from tinytorch.ops.create import arange, as_tensor, eye, tril_indices
-from tinytorch.ops.matrices import cholesky_solve
+from tinytorch.ops.linalg.matrices import cholesky_solve
 from tinytorch.ops.random import randn
 from tinytorch.ops.shape import broadcast_shapes
 

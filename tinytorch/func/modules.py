@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.shape import stack

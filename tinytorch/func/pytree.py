@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tinytorch._tensor import Size
-from tinytorch.return_types import _Result
+from tinytorch.core.tensor import Size
+from tinytorch.ops.return_types import _Result
 
 IsLeaf = Callable[[Any], bool] | None
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.shape import stack
 
 #: The names of each dimension: several where it is a product, none where it has size 1.

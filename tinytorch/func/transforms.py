@@ -15,17 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd import engine
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.autograd.functional import (
-    forward_jacobian,
-    jacobian_block,
-    tangent_of,
-    unit_tensors,
-)
-from tinytorch.autograd.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
-from tinytorch.autograd.mode import enable_grad, local
+from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
+from tinytorch.core import engine
+from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
+from tinytorch.core.mode import enable_grad, local
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, Structure, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.random import get_rng_state, set_rng_state

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch import blas
-from tinytorch.dtypes import FLOATS
-from tinytorch.kernels.parallel import BLOCK, get_threads, share
+from tinytorch.core import blas
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.parallel import BLOCK, get_threads, share
 
 __all__ = ["conv", "conv_input", "conv_size", "conv_weight", "fold", "transposed_size", "unfold"]
 

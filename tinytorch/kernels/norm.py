@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.parallel import BLOCK, LARGE, share
+from tinytorch.core.parallel import BLOCK, LARGE, share
 
 __all__ = [
     "batch_gradients", "batch_statistics", "combined", "group_gradients", "group_statistics", "places", "products",

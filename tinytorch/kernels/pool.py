@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.dtypes import FLOATS
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import choose, widened
-from tinytorch.kernels.parallel import blocks
 
 __all__ = [
     "Windows", "adaptive", "average", "box_sums", "corner_grad", "corner_pick", "fractional", "max_corners", "maxima",

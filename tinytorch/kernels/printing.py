@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
+from tinytorch.core import dtypes
 
 __all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
 

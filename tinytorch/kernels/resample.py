@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.parallel import blocks
 
 __all__ = [
     "Map",

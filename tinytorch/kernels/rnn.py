@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import blas
-from tinytorch.dtypes import number
+from tinytorch.core import blas
+from tinytorch.core.dtypes import number
+from tinytorch.core.parallel import get_threads, share
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.parallel import get_threads, share
 
 __all__ = ["gru", "gru_grad", "lstm", "lstm_grad", "rnn", "rnn_grad", "spans"]
 

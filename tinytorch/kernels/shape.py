@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
+from tinytorch.core import dtypes
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any

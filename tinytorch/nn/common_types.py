@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeVar
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 
 T = TypeVar("T")
 

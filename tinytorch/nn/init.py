@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.create import eye as _eye
 from tinytorch.ops.random import randperm

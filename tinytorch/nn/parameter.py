@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.device import as_device
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.tensor import Tensor, wrap
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",

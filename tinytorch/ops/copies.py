@@ -10,16 +10,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import copy_slices, restrided, strided
-from tinytorch.autograd.mode import local, no_grad
-from tinytorch.autograd.op import op, view_op
-from tinytorch.autograd.view import check_write, count_write, needs_grad
+from tinytorch.core.inplace import copy_slices, restrided, strided
+from tinytorch.core.mode import local, no_grad
+from tinytorch.core.op import op, view_op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops import nn
 from tinytorch.ops import shape as views
+from tinytorch.ops.nn import basic as nn
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 
 __all__ = [

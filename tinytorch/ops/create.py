@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.mode import local
-from tinytorch.autograd.view import expanded, shared_places
-from tinytorch.device import as_device
-from tinytorch.dtypes import dtype as Dtype
-from tinytorch.dtypes import fits, limits_of
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.dtypes import dtype as Dtype
+from tinytorch.core.dtypes import fits, limits_of
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.random import fused
 from tinytorch.ops.pointwise import no_such_call

@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes, return_types
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import check_overlap, in_place, on_one_memory, writing
-from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import as_array, op
-from tinytorch.autograd.view import announce, count_write, expanded, needs_grad, shared_places
-from tinytorch.dtypes import FLOATS, fits
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS, fits
+from tinytorch.core.inplace import check_overlap, in_place, on_one_memory, writing
+from tinytorch.core.mode import local
+from tinytorch.core.op import as_array, op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of, int_of
+from tinytorch.ops import return_types
 from tinytorch.ops.shape import (
     aliased,
     also_by,

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.autocast import outside
-from tinytorch.autograd.inplace import check_overlap
-from tinytorch.autograd.mode import local, no_grad
-from tinytorch.autograd.view import check_write, count_write
+from tinytorch.core import dtypes
+from tinytorch.core.inplace import check_overlap
+from tinytorch.core.mode import local, no_grad
+from tinytorch.core.tensor import Tensor
+from tinytorch.core.view import check_write, count_write
 from tinytorch.ops import pointwise
+from tinytorch.ops.autocast import outside
 from tinytorch.ops.create import bring_to
 
 __all__ = ["install", "install_all", "resized", "with_out"]

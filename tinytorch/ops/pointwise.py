@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import as_array, op, pointwise, refuse_booleans, translated
-from tinytorch.dtypes import FLOATS
-from tinytorch.kernels import activation, parallel, special
+from tinytorch.core import dtypes, parallel
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import as_array, op, pointwise, refuse_booleans, translated
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import activation, special
 from tinytorch.ops.shape import renamed
 
 __all__ = [

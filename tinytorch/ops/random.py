@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import written
-from tinytorch.autograd.mode import local
-from tinytorch.autograd.op import Op, op
-from tinytorch.autograd.view import check_write
-from tinytorch.device import as_device
-from tinytorch.device import device as Device
-from tinytorch.dtypes import dtype as Dtype
-from tinytorch.dtypes import limits_of
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.device import device as Device
+from tinytorch.core.dtypes import dtype as Dtype
+from tinytorch.core.dtypes import limits_of
+from tinytorch.core.inplace import written
+from tinytorch.core.mode import local
+from tinytorch.core.op import Op, op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import check_write
 from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of

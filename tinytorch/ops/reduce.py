@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes, return_types
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op
-from tinytorch.dtypes import FLOATS
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import reduce as kernels
+from tinytorch.ops import return_types
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
 from tinytorch.ops.shape import check_tensor, renamed

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Size, Tensor, wrap
-from tinytorch.autograd import autocast
-from tinytorch.autograd.inplace import strided
-from tinytorch.autograd.op import op, pointwise, view_op
-from tinytorch.device import as_device
-from tinytorch.device import device as Device
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.device import device as Device
+from tinytorch.core.inplace import strided
+from tinytorch.core.op import op, pointwise, view_op
+from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
+from tinytorch.ops import autocast
 
 __all__ = [
     "adjoint", "as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",

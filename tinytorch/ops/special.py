@@ -14,16 +14,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch import dtypes, return_types
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.inplace import in_place
-from tinytorch.autograd.op import op, pointwise
-from tinytorch.dtypes import FLOATS
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.inplace import in_place
+from tinytorch.core.op import op, pointwise
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import pointwise as basic
+from tinytorch.ops import return_types
 from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch import dtypes, return_types
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.op import op
-from tinytorch.dtypes import FLOATS
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
+from tinytorch.ops import return_types
 from tinytorch.ops.create import linspace
 from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
 from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinytorch._tensor import wrap
-from tinytorch.ops.storage import is_shared
+from tinytorch.core.tensor import wrap
+from tinytorch.ops.memory import is_shared
 
 if TYPE_CHECKING:
-    from tinytorch._tensor import Tensor
+    from tinytorch.core.tensor import Tensor
 
 #: Most elements of a parameter that is worth the copies.
 LARGEST = 2**13

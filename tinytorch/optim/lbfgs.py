@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.mode import enable_grad, no_grad
+from tinytorch.core.mode import enable_grad, no_grad
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim.optimizer import Optimizer, Params, check_rate
 
 __all__ = ["LBFGS"]

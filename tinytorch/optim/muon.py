@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, zeros
 
 __all__ = ["Muon"]

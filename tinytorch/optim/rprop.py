@@ -6,15 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor
-from tinytorch.optim.optimizer import (
-    Optimizer,
-    Params,
-    check_capturable,
-    check_rate,
-    count,
-    zeros,
-)
+from tinytorch.core.tensor import Tensor
+from tinytorch.optim.optimizer import Optimizer, Params, check_capturable, check_rate, count, zeros
 
 __all__ = ["Rprop"]
 

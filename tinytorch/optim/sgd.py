@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._axpy import axpy
 from tinytorch.optim.optimizer import (
     Optimizer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import Optimizer, Params, check_betas, check_one_element
 
 __all__ = ["SparseAdam"]

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.nn.modules.module import Module
 from tinytorch.optim.lr_scheduler import LRScheduler, Rate, _for_groups
 from tinytorch.optim.optimizer import Optimizer

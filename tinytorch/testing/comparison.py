@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import as_tensor, tensor
 from tinytorch.ops.pointwise import isclose
 

@@ -7,8 +7,8 @@ import gc
 import weakref
 from typing import Any, NoReturn
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.view import View
+from tinytorch.core.tensor import Tensor
+from tinytorch.core.view import View
 
 __all__ = ["swap_tensors"]
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.absent import without_cuda
 from tinytorch.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
-from tinytorch.autograd.engine import backward
 from tinytorch.autograd.function import Function
-from tinytorch.autograd.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.saved import saved_tensors_hooks
+from tinytorch.core.device import without_cuda
+from tinytorch.core.engine import backward
+from tinytorch.core.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty
 from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state

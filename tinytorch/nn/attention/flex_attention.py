@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.functional import pad, softmax
 from tinytorch.ops.create import arange, zeros
 from tinytorch.ops.index import where

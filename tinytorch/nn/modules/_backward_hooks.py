@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinytorch._tensor import Tensor
 from tinytorch.autograd.function import Function
-from tinytorch.autograd.mode import is_grad_enabled
+from tinytorch.core.mode import is_grad_enabled
+from tinytorch.core.tensor import Tensor
 
 Grads = tuple[Tensor | None, ...]
 Rule = Callable[[Grads], Grads]

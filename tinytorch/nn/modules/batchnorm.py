@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core import dtypes
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules.lazy import LazyModuleMixin

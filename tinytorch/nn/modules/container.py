@@ -8,10 +8,10 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import chain, groupby, islice
 from typing import Any, Self, SupportsIndex
 
-from tinytorch._tensor import Tensor
-from tinytorch.legacy import typename
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.memory import typename
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules.lazy import LazyModuleMixin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules.lazy import LazyModuleMixin

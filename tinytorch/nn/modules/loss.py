@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn._reduction import checked_reduction
+from tinytorch.nn.functional.reduction import checked_reduction
 from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.module import Module
 

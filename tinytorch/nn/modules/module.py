@@ -10,15 +10,16 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tinytorch import __future__, dtypes
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.graph import RemovableHandle, Within
-from tinytorch.autograd.mode import no_grad
-from tinytorch.device import as_device
-from tinytorch.legacy import typename
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.graph import RemovableHandle, Within
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.parameter import Buffer, Parameter
 from tinytorch.ops.create import empty_like
+from tinytorch.ops.memory import typename
 
 __all__ = [
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
@@ -939,8 +940,8 @@ class Module:
             for module in self.children():
                 module._apply(fn)
         new = (
-            __future__.get_overwrite_module_params_on_conversion()
-            and not __future__.get_swap_module_params_on_conversion()
+            _conversion.get_overwrite_module_params_on_conversion()
+            and not _conversion.get_swap_module_params_on_conversion()
         )
         for name, param in self._parameters.items():
             if param is None:

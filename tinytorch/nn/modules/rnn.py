@@ -7,15 +7,15 @@ import numbers
 import warnings
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd import autocast
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import init
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
-from tinytorch.ops import rnn
+from tinytorch.ops import autocast
 from tinytorch.ops.create import empty, zeros
 from tinytorch.ops.index import index_select
+from tinytorch.ops.nn import rnn
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 

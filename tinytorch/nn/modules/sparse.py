@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules.module import Module

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd import autocast
-from tinytorch.autograd.mode import is_grad_enabled
-from tinytorch.backends import mha
+from tinytorch.core.mode import is_grad_enabled
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules import _fast_path
 from tinytorch.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from tinytorch.nn.modules.container import ModuleList
 from tinytorch.nn.modules.dropout import Dropout
 from tinytorch.nn.modules.linear import Linear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.modules.normalization import LayerNorm
-from tinytorch.ops.attention import canonical_mask
+from tinytorch.ops import autocast
 from tinytorch.ops.create import full
+from tinytorch.ops.nn.attention import canonical_mask
 
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
@@ -164,7 +164,7 @@ class TransformerEncoderLayer(Module):
         """Return whether PyTorch would use its fused kernel: under autocasting that has a result of low precision."""
         attention = self.self_attn
         return (
-            mha.get_fastpath_enabled()
+            _fast_path.get_fastpath_enabled()
             and not self.training
             and src.ndim == 3
             and attention.batch_first
@@ -402,7 +402,7 @@ class TransformerEncoder(Module):
     def _leaves_out_padding(self, src: Tensor, padding: Tensor) -> bool:
         """Return whether PyTorch leaves out padding: in evaluation, without gradients, where it is last."""
         first: Any = self.layers[0]
-        if not (mha.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
+        if not (_fast_path.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
             return False
         if src.ndim != 3 or (
             is_grad_enabled()

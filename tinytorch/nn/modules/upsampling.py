@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
 from tinytorch.nn.modules.module import Module
 

@@ -1,6 +1,6 @@
 """`torch.nn.parallel.scatter_gather`: batches in parts on several devices, of which there are none (floor 4)."""
 
-from tinytorch.absent import without_cuda
+from tinytorch.core.device import without_cuda
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 

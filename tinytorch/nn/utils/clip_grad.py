@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import tensor as make_tensor
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.shape import stack

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tinytorch._tensor import Tensor
-from tinytorch.legacy import typename
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.memory import typename
 from tinytorch.ops.shape import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
 from tinytorch.nn.utils.weight_norm import norm_except, scaled
 from tinytorch.ops.create import eye, zeros_like
-from tinytorch.ops.linalg import mv, vdot
-from tinytorch.ops.matrices import geqrf, orgqr
+from tinytorch.ops.linalg.matrices import geqrf, orgqr
+from tinytorch.ops.linalg.products import mv, vdot
+from tinytorch.ops.linalg.solve import matrix_exp, solve
 from tinytorch.ops.shape import cat
-from tinytorch.ops.solve import matrix_exp, solve
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.container import ModuleDict, ModuleList
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.create import ones_like, zeros_like
 from tinytorch.ops.random import rand, rand_like

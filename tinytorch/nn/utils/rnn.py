@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tinytorch import dtypes
-from tinytorch._tensor import Tensor, wrap
-from tinytorch.ops import rnn
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import arange, as_tensor, tensor
 from tinytorch.ops.index import index_select, sort
+from tinytorch.ops.nn import rnn
 from tinytorch.ops.shape import cat
 
 __all__ = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch._tensor import Tensor
-from tinytorch.autograd.mode import no_grad
+from tinytorch.core.mode import no_grad
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.parameter import Parameter, is_lazy
-from tinytorch.ops.linalg import dot, mv
-from tinytorch.ops.solve import pinv
+from tinytorch.ops.linalg.products import dot, mv
+from tinytorch.ops.linalg.solve import pinv
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 

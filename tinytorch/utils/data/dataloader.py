@@ -3,12 +3,7 @@
 from typing import ClassVar
 
 from tinytorch.data import dataloader as _dataloader
-from tinytorch.data.dataloader import (
-    DataLoader,
-    default_collate,
-    default_convert,
-    get_worker_info,
-)
+from tinytorch.data.dataloader import DataLoader, default_collate, default_convert, get_worker_info
 
 __all__ = [
     "DataLoader",

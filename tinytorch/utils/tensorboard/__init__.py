@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from tinytorch._tensor import Tensor
+from tinytorch.core.tensor import Tensor
 
 __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]  # made when first asked for
 

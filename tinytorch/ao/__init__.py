@@ -1,5 +1,0 @@
-"""`torch.ao`: of PyTorch's means to make models smaller, what models that could be quantised contain (floor 4)."""
-
-from tinytorch.ao import quantization
-
-__all__ = ["quantization"]

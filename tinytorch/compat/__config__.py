@@ -1,0 +1,47 @@
+"""`torch.__config__`: what the library runs on, as text for bug reports (floor 4)."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from tinytorch._version import __version__
+from tinytorch.core import blas
+
+from .switches import get_num_interop_threads, get_num_threads
+
+__all__ = ["parallel_info", "show"]
+
+
+def show() -> str:
+    """Return the versions of what the library runs on.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> print(torch.__config__.show())
+        tinytorch ... on:
+          - Python ...
+          - NumPy ...
+          - BLAS ...
+    """
+    settings = np.show_config(mode="dicts")
+    built = (settings or {}).get("Build Dependencies", {})
+    blas = built.get("blas", {})
+    return (
+        f"tinytorch {__version__} on:\n  - Python {sys.version.split()[0]}\n  - NumPy {np.__version__}\n"
+        f"  - BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip()
+        + "\n"
+    )
+
+
+def parallel_info() -> str:
+    """Return how many threads operations run in."""
+    numbers = {
+        "get_num_threads()": get_num_threads(),
+        "get_num_interop_threads()": get_num_interop_threads(),
+    }
+    openblas = blas.threads()
+    if openblas is not None:
+        numbers["openblas_get_num_threads()"] = openblas[1]()
+    return "".join(f"{name} : {number}\n" for name, number in numbers.items())

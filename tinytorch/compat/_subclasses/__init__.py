@@ -1,0 +1,5 @@
+"""`torch._subclasses`: kinds of tensors for tracing, of which there are none (floor 4)."""
+
+from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+__all__ = ["FakeTensor", "FakeTensorMode"]

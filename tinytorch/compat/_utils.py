@@ -1,0 +1,90 @@
+"""`torch._utils`: what programs take from there, gradients laid side by side above all (floor 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tinytorch.core.device import device as _device_of
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.shape import cat
+from tinytorch.serialization import (
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+)
+
+__all__ = [
+    "_flatten_dense_tensors", "_get_device_index", "_rebuild_parameter", "_rebuild_parameter_with_state",
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_reorder_tensors_as", "_take_tensors", "_unflatten_dense_tensors",
+]  # fmt: skip
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """Return the elements of tensors, one after the other.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch._utils import _flatten_dense_tensors
+        >>> _flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
+        tensor([1., 0., 0.])
+    """
+    return cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Return parts of `flat`, views, with the shapes of `tensors`."""
+    parts, start = [], 0
+    for tensor in tensors:
+        parts.append(flat.narrow(0, start, tensor.numel()).view(tensor.shape))
+        start += tensor.numel()
+    return tuple(parts)
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Give lists of tensors of one type, each list of at most `size_limit` bytes (or of one tensor)."""
+    waiting: dict[str, tuple[list[Tensor], int]] = {}
+    for tensor in tensors:
+        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
+        chunk, held = waiting.get(kind, ([], 0))
+        if held and held + size > size_limit:
+            yield chunk
+            chunk, held = [], 0
+        waiting[kind] = ([*chunk, tensor], held + size)
+    yield from (chunk for chunk, _ in waiting.values() if chunk)
+
+
+def _reorder_tensors_as(
+    tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Return tensors, which are sorted by type, in the order that `ordered_tensors` have their types in."""
+    by_type: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        by_type.setdefault(tensor.type(), []).append(tensor)
+    iterators = {kind: iter(each) for kind, each in by_type.items()}
+    return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """Return the index of a device: of a GPU, since the CPU has none (-1 if `allow_cpu`).
+
+    Raises:
+        ValueError: it is the CPU, or has no index.
+    """
+    if isinstance(device, str):
+        device = _device_of(device)
+    if isinstance(device, int):
+        return device
+    if isinstance(device, _device_of):
+        if device.type == "cpu":
+            if allow_cpu:
+                return -1
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if device.index is not None:
+            return device.index
+    if optional:
+        return None
+    raise ValueError(
+        f"Expected a torch.device with a specified index or an integer, but got:{device}"
+    )

@@ -1,0 +1,37 @@
+"""`torch.ao.quantization`: the modules that mark where a model could be quantised; none is (floor 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules.module import Module
+
+__all__ = ["DeQuantStub", "QuantStub"]
+
+
+class QuantStub(Module):
+    """Mark where values would be quantised: it returns its input, as in PyTorch before a model is converted.
+
+    Args:
+        qconfig: how; kept only.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.ao.quantization import QuantStub
+        >>> QuantStub()(torch.ones(2))
+        tensor([1., 1.])
+    """
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the input."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Mark where values would be made floating-point numbers again: it returns its input."""

@@ -1,0 +1,218 @@
+"""What programs assert: `torch._check` and its kin, `torch._assert`, and `torch.sym_int` and its kin (floor 4).
+
+PyTorch's compiler reads these as facts about sizes; without a compiler they are assertions, and Python's arithmetic.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+
+__all__ = [
+    "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async",
+    "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+    "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite",
+    "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+]  # fmt: skip
+
+_NOTHING_SAID = (
+    "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
+    "enhancement request to PyTorch.)"
+)
+
+
+def _assert(condition: Any, message: Any) -> None:
+    """Do what Python's `assert` does.
+
+    Raises:
+        AssertionError: `condition` is not true; with `message`.
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """Raise RuntimeError unless a tensor of one element is true; on other devices that may be later.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch._assert_async(torch.tensor(True), "it is true")
+    """
+    if not bool(input):
+        raise RuntimeError(
+            "Expected Tensor with single nonzero value, but got zero"
+            if assert_msg is None
+            else assert_msg
+        )
+
+
+def _check_with(
+    error_type: type[Exception],
+    cond: bool,
+    message: Callable[[], Any] | None = None,
+) -> None:
+    """Raise an error of type `error_type`, with what `message` returns, unless `cond` holds.
+
+    Raises:
+        TypeError: `cond` is no bool, or `message` cannot be called.
+    """
+    if cond is True:
+        return
+    if cond is not False:
+        if isinstance(cond, Tensor):
+            raise TypeError(
+                "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to "
+                "assert that all elements are true."
+            )
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if message is None:
+        raise error_type(_NOTHING_SAID)
+    if not callable(message):
+        raise TypeError("message must be a callable")
+    raise error_type(str(message()))
+
+
+def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raise RuntimeError, with what `message` returns, unless `cond` holds.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(3)
+        >>> torch._check(x.ndim == 1, lambda: f"expected a vector, got {x.shape}")
+    """
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_is_size(
+    i: int, message: Callable[[], Any] | None = None, *, max: int | None = None
+) -> None:
+    """Raise RuntimeError unless `i` can be a size: it is not negative, nor greater than `max`. Deprecated."""
+    warnings.warn("_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning, 2)
+    _check_with(RuntimeError, i >= 0, message)
+    if max is not None:
+        _check_with(RuntimeError, i <= max, message)
+
+
+def _check_index(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raise IndexError, with what `message` returns, unless `cond` holds."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raise ValueError, with what `message` returns, unless `cond` holds."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raise TypeError, with what `message` returns, unless `cond` holds."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: bool, message: Callable[[], Any] | None = None) -> None:
+    """Raise NotImplementedError, with what `message` returns, unless `cond` holds."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None
+) -> None:
+    """Raise an error of type `error_type`, with what `message` returns, unless all of `cond` holds.
+
+    Raises:
+        TypeError: `cond` is no tensor of bools.
+    """
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if repr(cond.dtype) != "torch.bool":
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) -> None:
+    """Raise RuntimeError, with what `message` returns, unless all of `cond` holds."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+# Sizes as numbers ---------------------------------------------------------------------------------
+
+
+class SymInt:
+    """A size that is not known while a function is traced: there are none; programs ask."""
+
+    def __init__(self, node: Any) -> None:
+        raise NotImplementedError("tinytorch traces no programs: sizes are numbers")
+
+
+class SymFloat(SymInt):
+    """A number that is not known while a function is traced: there are none."""
+
+
+class SymBool(SymInt):
+    """A truth that is not known while a function is traced: there are none."""
+
+
+def sym_int(a: Any) -> int:
+    """Return a number as an integer, rounded towards zero.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sym_int(3.7), torch.sym_int(-3.7)
+        (3, -3)
+    """
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """Return a number as a float."""
+    return float(a)
+
+
+def sym_not(a: Any) -> bool:
+    """Return `not a`."""
+    return not a
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the greater of two numbers: a float if one of them is.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.sym_max(3, 2.0)
+        3.0
+    """
+    greater = builtins.max(a, b)
+    return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the lesser of two numbers: a float if one of them is."""
+    lesser = builtins.min(a, b)
+    return float(lesser) if isinstance(a, float) or isinstance(b, float) else lesser
+
+
+def sym_sqrt(a: Any) -> float:
+    """Return the square root of a number."""
+    return math.sqrt(a)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """Return `t` if `b` holds, else `f`.
+
+    Raises:
+        AssertionError: `b` is no bool, or `t` and `f` are of different types.
+    """
+    if not isinstance(b, bool):
+        raise AssertionError(f"expected bool, got {type(b)}")
+    if type(t) is not type(f):
+        raise AssertionError(f"expected same types, got {type(t)} and {type(f)}")
+    return t if b else f
+
+
+def sym_sum(args: Any) -> Any:
+    """Return the sum of numbers."""
+    return builtins.sum(args)

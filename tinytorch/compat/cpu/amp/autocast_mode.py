@@ -1,0 +1,10 @@
+"""`torch.cpu.amp.autocast_mode` (floor 4)."""
+
+from __future__ import annotations
+
+from tinytorch.amp.older import older_autocast
+from tinytorch.core import dtypes
+
+__all__ = ["autocast"]
+
+autocast = older_autocast("cpu", dtypes.bfloat16)

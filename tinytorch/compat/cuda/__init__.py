@@ -1,0 +1,126 @@
+"""What programs ask of `torch.cuda` before they use it: there is no GPU here, and it says so (floor 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch.core import dtypes
+
+from .. import absent
+from ..absent import *  # noqa: F403
+from ..absent import OutOfMemoryError, without_cuda
+from ..cuda import amp, memory, nvtx, random
+from ..cuda.memory import *  # noqa: F403
+from ..cuda.random import *  # noqa: F403
+
+__all__ = [
+    *absent.__all__, *memory.__all__, *random.__all__,
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "Event", "FloatTensor",
+    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Stream", "amp",
+    "can_device_access_peer", "cudart", "current_device", "current_stream", "default_generators", "default_stream",
+    "device", "get_device_capability", "get_device_name", "get_device_properties", "get_sync_debug_mode", "has_half",
+    "init", "ipc_collect", "memory", "nvtx", "random", "set_device", "set_sync_debug_mode", "synchronize",
+]  # fmt: skip
+
+
+default_generators: tuple[Any, ...] = ()
+has_half = True
+
+
+# What needs a GPU ---------------------------------------------------------------------------------
+
+can_device_access_peer = current_device = current_stream = default_stream = without_cuda
+get_device_capability = get_device_name = get_device_properties = without_cuda
+get_sync_debug_mode = set_sync_debug_mode = init = ipc_collect = synchronize = cudart = without_cuda
+
+
+def set_device(device: Any) -> None:
+    """Make a GPU the current one; a negative index does nothing.
+
+    Raises:
+        AssertionError: it is not negative: there is no GPU.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cuda.set_device(-1)
+    """
+    if not (isinstance(device, int) and device < 0):
+        without_cuda()
+
+
+class device:
+    """Make a GPU the current one inside a `with` block; a negative index, or None, does nothing.
+
+    Raises:
+        RuntimeError: it is entered with another index.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> with torch.cuda.device(None):
+        ...     y = torch.ones(2) * 2
+    """
+
+    def __init__(self, device: Any) -> None:
+        index = getattr(device, "index", device)
+        self.idx = index if isinstance(index, int) else -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            raise RuntimeError("PyTorch was compiled without CUDA support")
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class Stream:
+    """A queue of a GPU's work: there is none."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Stream:
+        """Raise RuntimeError."""
+        raise RuntimeError("torch.cuda.Stream requires CUDA support")
+
+
+class Event:
+    """A mark in a stream: there is none."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Event:
+        """Raise RuntimeError."""
+        raise RuntimeError("Tried to instantiate dummy base class Event")
+
+
+class CUDAGraph:
+    """Recorded work of a GPU: there is none."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> CUDAGraph:
+        """Raise RuntimeError."""
+        raise RuntimeError("Tried to instantiate dummy base class CUDAGraph")
+
+
+class _OnGpu(type):
+    """The type of `torch.cuda.FloatTensor` and its like: no tensor is an instance, and none can be made."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+        )
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.cuda.{cls.__name__}'>"
+
+
+_initialized = False
+graph = without_cuda
+
+
+def _typed(kind: dtypes.dtype) -> Any:
+    name = f"{kind.tensor_name}Tensor"
+    return _OnGpu(name, (), {"__doc__": f"Tensors of {kind} on a GPU, of which there are none."})
+
+
+BFloat16Tensor, BoolTensor, ByteTensor, CharTensor = map(
+    _typed, (dtypes.bfloat16, dtypes.bool, dtypes.uint8, dtypes.int8)
+)
+DoubleTensor, FloatTensor, HalfTensor = map(
+    _typed, (dtypes.float64, dtypes.float32, dtypes.float16)
+)
+IntTensor, LongTensor, ShortTensor = map(_typed, (dtypes.int32, dtypes.int64, dtypes.int16))

@@ -1,0 +1,9 @@
+"""`torch.cuda.amp`: the older names of `torch.amp`, for "cuda" (floor 4)."""
+
+from __future__ import annotations
+
+from ...cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
+from ...cuda.amp.common import amp_definitely_not_available
+from ...cuda.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

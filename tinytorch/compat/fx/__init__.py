@@ -1,0 +1,49 @@
+"""`torch.fx`: nothing is traced, and what modules declare for tracing has no effect (floor 4).
+
+Modules say with `wrap` which functions a trace shall not look into, and ask whether they got a `Proxy` or a
+`GraphModule`. That works. Tracing itself, and what changes and runs traces, raises NotImplementedError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..fx import graph, graph_module, node, proxy
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node
+from ..fx.proxy import Proxy, Tracer
+
+__all__ = [
+    "Graph", "GraphModule", "Node", "Proxy", "Tracer", "graph", "graph_module", "node", "proxy", "symbolic_trace",
+    "wrap",
+]  # fmt: skip
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """Return a function, or the name of one, itself: a trace would not look into it.
+
+    Raises:
+        RuntimeError: it is neither.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> @torch.fx.wrap
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(3)
+        6
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
+    return fn_or_name
+
+
+def symbolic_trace(
+    root: Any, concrete_args: dict[str, Any] | None = None, **options: Any
+) -> GraphModule:
+    """Raise NotImplementedError: nothing is traced."""
+    return GraphModule(root, Tracer().trace(root, concrete_args))

@@ -1,0 +1,86 @@
+"""PyTorch's older ways that programs still use: `FloatTensor`, `LongTensor`, …, `Variable` (floor 4)."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Tensor, legacy_new
+from tinytorch.ops.memory import is_storage, set_
+
+__all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor", "eig", "lstsq", "matrix_rank", "solve", "symeig",
+]  # fmt: skip
+
+
+class _TypedTensor(type):
+    """The type of `FloatTensor` and its like: calls make tensors, `isinstance` looks at the dtype."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and is_storage(args[0]):
+            return set_(legacy_new(Tensor, (), kwargs, cls.dtype), args[0])
+        if len(args) == 1 and isinstance(args[0], range):
+            args = (list(args[0]),)
+        return legacy_new(Tensor, args, kwargs, cls.dtype)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _typed(dtype: dtypes.dtype) -> Any:
+    name = f"{dtype.tensor_name}Tensor"
+    doc = f"""Tensors of {dtype}: `{name}(2, 3)` from sizes, `{name}([1, 2])` from data; a type for `isinstance`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> isinstance(torch.{name}([0, 1]), torch.{name}), torch.{name}(2, 3).dtype
+        (True, {dtype})
+    """
+    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": doc})
+
+
+BFloat16Tensor = _typed(dtypes.bfloat16)
+BoolTensor = _typed(dtypes.bool)
+ByteTensor = _typed(dtypes.uint8)
+CharTensor = _typed(dtypes.int8)
+DoubleTensor = _typed(dtypes.float64)
+FloatTensor = _typed(dtypes.float32)
+HalfTensor = _typed(dtypes.float16)
+IntTensor = _typed(dtypes.int32)
+LongTensor = _typed(dtypes.int64)
+ShortTensor = _typed(dtypes.int16)
+
+
+# What PyTorch took away, and says by what to replace ----------------------------------------------
+
+
+def _removed(name: str, instead: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is now {instead}."
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Raise RuntimeError: PyTorch has no `{name}` any more; it is now {instead}.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.{name}(torch.eye(2))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        RuntimeError: This function was deprecated since version 1.9 and is now removed...
+    """
+    return function
+
+
+eig = _removed("eig", "`torch.linalg.eig`, whose results are complex")
+lstsq = _removed("lstsq", "`torch.linalg.lstsq`, with the arguments the other way round")
+matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
+solve = _removed("solve", "`torch.linalg.solve`, with the arguments the other way round")
+symeig = _removed("symeig", "`torch.linalg.eigh`, or `eigvalsh` for the eigenvalues only")

@@ -1,0 +1,824 @@
+"""The graph: `Node`, `AccumulateGrad`, hooks and their handles; and `torch.autograd.graph` (floor 2).
+
+An *edge* is a pair `(node, number)`: the node that made a tensor, and which of its outputs the tensor is. A tensor
+that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, made when first needed.
+
+Source of what hooks see and when: PyTorch's "Autograd mechanics", section "Backward Hooks execution".
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.autograd.saved import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
+from tinytorch.core import dtypes, mode
+from tinytorch.core.device import cpu
+from tinytorch.core.mode import local
+from tinytorch.kernels.shape import is_dense
+
+if TYPE_CHECKING:
+    from tinytorch.core.device import device
+    from tinytorch.core.op import Op, Plan
+    from tinytorch.core.tensor import Tensor
+
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
+
+Edge = tuple["Node", int]
+Hook = Callable[..., Any]
+
+#: Creation numbers. They order the graph: a node's number is greater than those of all that it depends on.
+numbers = itertools.count(1)
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+
+
+# Hooks ----------------------------------------------------------------------------------------------
+
+
+class RemovableHandle:
+    """What registering a hook returns; `remove()` takes the hook away. Also a context manager.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with x.register_hook(lambda g: g * 10):
+        ...     (x * 2).sum().backward()
+        >>> x.grad
+        tensor([20., 20.])
+    """
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(RemovableHandle._ids)
+        self._dicts = [weakref.ref(hooks_dict)]
+        extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._dicts += [weakref.ref(extra) for extra in extras if extra is not None]
+
+    @property
+    def hooks_dict_ref(self) -> Any:
+        """A weak reference to the dictionary that the hook is in."""
+        return self._dicts[0]
+
+    def remove(self) -> None:
+        """Take the hook away; a second call does nothing."""
+        for reference in self._dicts:
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return [reference() for reference in self._dicts], self.id
+
+    def __setstate__(self, state: Any) -> None:
+        # (Copied, or read from a file, together with the dictionaries: then it is a handle of the copies.)
+        dicts, self.id = state
+        self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """The hooks of one node, or of one leaf: in the order in which they run.
+
+    `tensor[number]` hold the tensor hooks of an output, `retain[number]` the tensor that keeps its `.grad`, `pre` the
+    node's hooks on all its outputs' gradients, `post` what sees the gradients of inputs and outputs; `accumulated`
+    are a leaf's hooks that run when its `.grad` is up to date, and `lock` is held while it is brought there.
+    """
+
+    __slots__ = ("__weakref__", "accumulated", "lock", "post", "pre", "retain", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, OrderedDict[int, Hook]] = {}
+        self.pre: OrderedDict[int, Hook] = OrderedDict()
+        self.retain: dict[int, weakref.ref[Tensor]] = {}
+        self.post: OrderedDict[int, Hook] = OrderedDict()
+        self.accumulated: OrderedDict[int, Hook] = OrderedDict()
+        self.lock = threading.RLock()  # again by the same thread: a hook may run backward itself
+        in_use.add(weakref.ref(self, in_use.discard))
+
+
+#: All hooks that there are: while there are any, a walk keeps the order that PyTorch has (see `Watch`).
+in_use: set[weakref.ref[Hooks]] = set()
+
+
+def add_hook(hooks: OrderedDict[int, Hook], fn: Hook) -> RemovableHandle:
+    """Enter `fn` and return the handle that takes it out."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = fn
+    return handle
+
+
+def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
+    """Return `value`, a gradient or a tuple of them, after each hook had its say: what a hook returns replaces it."""
+    for hook in list(hooks.values()):
+        result = hook(value, *rest)
+        if result is not None:
+            _check_result(hook, result, value)
+            value = result
+    return value
+
+
+def _check_result(hook: Hook, result: Any, value: Any) -> None:
+    """Raise PyTorch's error unless `result` can take the place of `value`."""
+    name = getattr(hook, "__name__", "<unknown>")
+    if isinstance(value, tuple):
+        if not isinstance(result, tuple):
+            raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+        if len(result) != len(value):
+            raise RuntimeError(
+                f"hook '{name}' has returned an incorrect number of values (got {len(result)}, but expected "
+                f"{len(value)})"
+            )
+        for new, old in zip(result, value, strict=True):
+            if new is not None:
+                _check_result(hook, new, old)
+        return
+    if value is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    if not hasattr(result, "_array"):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    if result.dtype is not value.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {value.type()} got {result.type()})"
+        )
+    if result.shape != value.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+
+
+# Nodes ----------------------------------------------------------------------------------------------
+
+
+class _NodeMeta(type):
+    """Lets the faces of a `Function`'s nodes, which users see, pass for nodes (see `function.BackwardCFunction`)."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, getattr(instance, "_graph_node", instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(cls, getattr(subclass, "_face_of", subclass))
+
+
+class Node(metaclass=_NodeMeta):
+    """A step of the graph: knows its inputs' edges and turns gradients of its outputs into those of its inputs.
+
+    Attributes:
+        edges: per input the edge it came by, or None where no gradient flows.
+        saved: what the formulas need, as `plan` says; None once freed.
+        number: the creation number.
+        shape, dtype: those of the output (NumPy's terms); tuples of them where a node has several outputs.
+        hooks: a `Hooks`, or None.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> isinstance(y.grad_fn, torch.autograd.graph.Node), y.grad_fn.name()
+        (True, 'ExpBackward0')
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "dtype",
+        "edges",
+        "hooks",
+        "number",
+        "plan",
+        "saved",
+        "shape",
+    )
+
+    op: Op
+    outputs = 1  # how many; where there are several, gradients come as a tuple
+    requires_grad = True
+
+    edges: tuple[Edge | None, ...]
+    saved: Any
+    number: int
+    plan: Plan
+    hooks: Hooks | None
+    shape: Any
+    dtype: Any
+
+    def __init__(self) -> None:
+        raise TypeError(f"Can't instantiate abstract class {type(self).__name__}")
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the inputs (None where none flows), given `g`, those of the outputs."""
+        raise NotImplementedError
+
+    def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the inputs when none of the outputs got one."""
+        return (None,) * len(self.edges)
+
+    def release(self) -> None:
+        """Free what was saved for the backward pass."""
+
+    def __call__(self, *gs: Any, **kwargs: Any) -> Any:
+        """Return the gradients of the inputs, given those of the outputs; no hooks run."""
+        if kwargs:
+            raise TypeError("keyword arguments are not supported")
+        if len(gs) != self.outputs:
+            raise TypeError(f"expected {self.outputs} arguments, got {len(gs)} instead")
+        for k, g in enumerate(gs):
+            if g is not None and not hasattr(g, "_array"):
+                raise TypeError(f"argument {k} is not a Variable")
+        recording = local.state.grad
+        if any(g is not None for g in gs):
+            grads = self.backward(gs if self.outputs > 1 else gs[0], recording, None)
+        else:
+            grads = self.without_gradient(recording, None)
+        found = tuple([grads[i] for i in self._inputs()])
+        return found[0] if len(found) == 1 else found
+
+    def name(self) -> str:
+        """Return the name of the step, as PyTorch's: "MulBackward0"."""
+        return type(self).__name__
+
+    def shown(self) -> Any:
+        """Return what users see as this node: itself, but for a `Function`'s."""
+        return self
+
+    def _inputs(self) -> Sequence[int]:
+        """Return which of `edges` the node shows: PyTorch's has none for an input that cannot have a gradient."""
+        return range(len(self.edges))
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that made it and which output of it; `(None, 0)` where no gradient flows."""
+        edges = [self.edges[i] for i in self._inputs()]
+        return tuple([(None, 0) if edge is None else (edge[0].shown(), edge[1]) for edge in edges])
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes on this node."""
+        notes: dict[Any, Any] = self.__dict__.setdefault("_metadata", {})
+        return notes
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """What is known of the gradients that this node gets: one for each output."""
+        if self.outputs == 1:
+            return (InputMetadata(list(self.shape), dtypes.from_numpy_dtype(self.dtype)),)
+        return tuple(
+            [
+                InputMetadata(list(shape), dtypes.from_numpy_dtype(kind))
+                for shape, kind in zip(self.shape, self.dtype, strict=True)
+            ]
+        )
+
+    def _sequence_nr(self) -> int:
+        return self.number
+
+    def _own_hooks(self) -> Hooks:
+        with _making:
+            if self.hooks is None:
+                self.hooks = Hooks()
+        return self.hooks
+
+    def register_hook(self, fn: Hook) -> RemovableHandle:
+        """Run `fn(grad_inputs, grad_outputs)` after this node; it may return new `grad_inputs`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.exp()
+            >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return add_hook(self._own_hooks().post, fn)
+
+    def register_prehook(self, fn: Hook) -> RemovableHandle:
+        """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x.clone()
+            >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 2,))
+            >>> y.sum().backward()
+            >>> x.grad
+            tensor([2., 2.])
+        """
+        return add_hook(self._own_hooks().pre, fn)
+
+    def run_tensor_hooks(self, g: Any) -> Any:
+        """Return `g` after the hooks of the output tensors, and `retain_grad`, which sees what these return."""
+        hooks = self.hooks
+        assert hooks is not None
+        gs = self._each(g)
+        for number, each in list(hooks.tensor.items()):
+            gs[number] = run_hooks(each, gs[number])
+        for number, reference in list(hooks.retain.items()):
+            tensor = reference()
+            if tensor is not None and gs[number] is not None:
+                keep(tensor, gs[number])
+        return self._together(gs)
+
+    def run_hooks_before(self, g: Any) -> Any:
+        """Return `g` after the hooks of the output tensors, and then the node's pre-hooks."""
+        g = self.run_tensor_hooks(g)
+        assert self.hooks is not None
+        return self._together(run_hooks(self.hooks.pre, tuple(self._each(g))))
+
+    def run_hooks_after(self, grads: Sequence[Any], g: Any) -> Any:
+        """Return the inputs' gradients after the node's hooks."""
+        assert self.hooks is not None
+        inputs = self._inputs()
+        shown = tuple([grads[i] for i in inputs])
+        found = dict(
+            zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g))), strict=True)
+        )
+        return [found.get(i) for i in range(len(grads))]
+
+    def _each(self, g: Any) -> list[Any]:
+        """Return the gradients of the outputs as a list: None where there is none."""
+        return [None] * self.outputs if g is None else list(g) if self.outputs > 1 else [g]
+
+    def _together(self, gs: Sequence[Any]) -> Any:
+        """Return the gradients of the outputs as `backward` gets them; None where there are none at all."""
+        if self.outputs == 1:
+            return gs[0]
+        return gs if any(g is not None for g in gs) else None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class InputMetadata(NamedTuple):
+    """The shape and dtype of a gradient that a node gets."""
+
+    shape: list[int]
+    dtype: dtypes.dtype
+    device: device = cpu
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+class Start(Node):
+    """Where a walk starts: its inputs are the roots, and their gradients are given."""
+
+    __slots__ = ()
+
+    def __init__(self, edges: tuple[Edge, ...], gradients: Any) -> None:
+        self.edges, self.saved, self.hooks, self.number = edges, gradients, None, next(numbers)
+
+    def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the roots."""
+        return self.saved
+
+
+class Within(Node):
+    """Shows, to who walks the graph, a step that PyTorch records apart and that an op here has within itself."""
+
+    __slots__ = ("node", "position")
+
+    node: Node  # the op's
+    position: int  # of the op's input
+
+    def __init__(self, node: Node, position: int) -> None:
+        self.node, self.position = node, position
+        self.edges, self.hooks, self.number = (node.edges[position],), None, node.number
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self.node, self.position)
+        return isinstance(other, Within) and mine == (other.node, other.position)
+
+    def __hash__(self) -> int:
+        return hash((self.node, self.position))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"{self.name()} is no step of its own here but a part of {self.node.name()}: register hooks on that, or "
+            "on the tensor"
+        )
+
+    register_hook = register_prehook = __call__ = backward = _refuse
+
+
+@functools.cache
+def _class_within(name: str) -> Any:
+    return type(name, (Within,), {"__slots__": ()})
+
+
+def within(name: str, node: Node, position: int) -> Node:
+    """Return what shows the step `name` before an input of an op's node; each time an equal one."""
+    shown: Node = _class_within(name)(node, position)
+    return shown
+
+
+class AccumulateGrad(Node):
+    """The end of every path: adds the gradient that arrives into `.grad` of its leaf, `variable`.
+
+    Its `hooks` show the leaf's own too, which live as long as the leaf; those of the node die with it.
+    """
+
+    __slots__ = ("variable",)
+    __init__ = object.__init__
+
+    variable: Tensor
+
+    def name(self) -> str:
+        """Return PyTorch's name, which has its namespace."""
+        return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1  # PyTorch's: before all others
+
+    def _own_hooks(self) -> Hooks:
+        hooks, of_leaf = super()._own_hooks(), self.variable._hooks
+        if of_leaf is not None:
+            hooks.tensor, hooks.accumulated = of_leaf.tensor, of_leaf.accumulated
+        return hooks
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Add `g` into the leaf's `.grad`, then run its post-accumulate hooks."""
+        leaf = self.variable
+        if not leaf._requires_grad:  # frozen since it was recorded
+            return ()
+        hooks = leaf._hooks
+        # (Several threads may run backward through one model.)
+        with _accumulating if hooks is None else hooks.lock:
+            if create_graph:
+                leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
+            elif leaf._grad is None:
+                leaf._grad = _owned(g, leaf)
+            else:
+                leaf._grad._array += g._array
+                leaf._grad._bump()
+            if hooks is not None:
+                _run_accumulated(hooks, leaf)
+        return ()
+
+    def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Run the post-accumulate hooks, as PyTorch does."""
+        hooks = self.variable._hooks
+        if hooks is not None:
+            with hooks.lock:
+                _run_accumulated(hooks, self.variable)
+        return ()
+
+
+def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
+    for hook in list(hooks.accumulated.values()):
+        result = hook(leaf)
+        if result is not None:
+            _check_result(hook, result, leaf)
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+_accumulating = threading.RLock()  # again by the same thread: a sum may call hooks on what it saves
+
+
+def _owned(g: Tensor, leaf: Tensor) -> Tensor:
+    """Return `g` itself if nothing else holds it or its memory, else a copy: `.grad` is the leaf's own."""
+    array = g._array
+    memory = array if array.base is None else array.base
+    alone = (
+        not g._requires_grad
+        and sys.getrefcount(g) <= _HELD_G  # no hook and no caller keeps it
+        and sys.getrefcount(memory) <= (_HELD_ARRAY if memory is array else 2)
+        and array.strides == leaf._array.strides
+        and array.flags.writeable
+    )
+    if alone:
+        return g
+    copy = g.detach()
+    copy._array = _memory(leaf)
+    copy._array[...] = array
+    copy._cell = [0]
+    return copy
+
+
+def _memory(leaf: Tensor) -> Any:
+    """Return memory for `.grad`: laid out as the leaf if that fills a block of memory, else by rows."""
+    return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
+
+
+def _clone(g: Tensor, leaf: Tensor) -> Tensor:
+    """Return a recorded copy of `g`, laid out for `.grad`."""
+    laid_out: Tensor = g.detach()
+    laid_out._array, laid_out._cell = _memory(leaf), [0]
+    return laid_out.copy_(g)
+
+
+# References that the walk itself holds when it hands a gradient to a leaf: the walk's variable, the two calls'
+# arguments and getrefcount's own; for the array, the tensor's slot, `array`, `memory` and getrefcount's own.
+_HELD_G = 4
+_HELD_ARRAY = 4
+
+
+def keep(tensor: Tensor, g: Tensor) -> None:
+    """Put `g` into `.grad` of a non-leaf (`retain_grad`), added to what is there."""
+    with _accumulating:
+        tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
+
+
+def leaf_edge(leaf: Tensor) -> Edge:
+    """Return the edge to a leaf; its `AccumulateGrad` lives as long as some graph leads to it."""
+    reference = leaf._accumulator
+    if reference is not None:
+        node = reference()
+        if node is not None:
+            return (node, 0)
+    if mode.alone:
+        return (_accumulator(leaf), 0)
+    with _making:  # two threads may come here with one leaf, and must leave with one node
+        reference = leaf._accumulator
+        node = None if reference is None else reference()
+        return (_accumulator(leaf) if node is None else node, 0)
+
+
+def _accumulator(leaf: Tensor) -> AccumulateGrad:
+    """Return a new `AccumulateGrad` for a leaf."""
+    node = AccumulateGrad()
+    array = leaf._array
+    node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
+    node.edges = node.saved = ()
+    node.hooks = None
+    node.number = -next(numbers)  # below every other node's: leaves come last and get one sum
+    if leaf._hooks is not None:
+        node._own_hooks()
+    leaf._accumulator = _weakly(node)
+    return node
+
+
+_making = threading.RLock()  # of what a leaf or a node has one of
+_weakly = weakref.ref
+
+
+def hooks_of_leaf(leaf: Tensor) -> Hooks:
+    """Return the hooks of a leaf, made when first asked for."""
+    with _making:
+        if leaf._hooks is None:
+            leaf._hooks = Hooks()
+            node = None if leaf._accumulator is None else leaf._accumulator()
+            if node is not None:
+                node._own_hooks()
+    return leaf._hooks
+
+
+def keep_tensor_hooks(tensor: Tensor, node: Node, number: int) -> None:
+    """Let a result that becomes a leaf keep its tensor hooks, which its node goes on to share."""
+    hooks = None if node.hooks is None else node.hooks.tensor.get(number)
+    if tensor._hooks is not None:
+        tensor._hooks.tensor.clear()  # those of an earlier time as a leaf
+    if hooks:
+        hooks_of_leaf(tensor).tensor[0] = hooks
+
+
+# What hooks see of a walk ---------------------------------------------------------------------------
+
+
+class Watch:
+    """A look ahead on a walk that hooks will see: which nodes it comes to, and when a leaf has all of its gradient.
+
+    A walk comes to leaves last, which costs nothing. With a hook about, each leaf is served as PyTorch does it: as
+    soon as the last node that contributes has run. So hooks see `.grad` of layers that are done, and what hooks that
+    run after accumulation set free is free during the walk.
+
+    Attributes:
+        number: tells walks apart.
+        nodes: those that the walk will come to.
+        into_leaves: whether leaves accumulate, or are only looked at (`autograd.grad`).
+    """
+
+    def __init__(self, start: Start, needed: set[Node] | None, into_leaves: bool) -> None:
+        self.number, self.into_leaves = start.number, into_leaves
+        self.nodes: set[Node] = {start}
+        self._last: dict[int, int] = {}  # of a leaf's number: that of the last node to contribute
+        stack: list[Node] = [start]
+        while stack:
+            node = stack.pop()
+            for edge in node.edges:
+                if edge is None or (needed is not None and edge[0] not in needed):
+                    continue
+                child = edge[0]
+                if child.number < 0:
+                    self._last[child.number] = min(
+                        self._last.get(child.number, node.number), node.number
+                    )
+                if child not in self.nodes:
+                    self.nodes.add(child)
+                    stack.append(child)
+
+    @staticmethod
+    def push(heap: list[int], order: int) -> None:
+        """Let a node wait its turn; not a leaf, which `serve` calls."""
+        if order < 0:
+            heappush(heap, order)
+
+    def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
+        """Put the leaves that `node` was the last to contribute to first in the queue."""
+        for k, edge in enumerate(node.edges):
+            if edge is not None and self._last.get(edge[0].number) == node.number:
+                entry = waiting.pop(-edge[0].number, None)
+                if entry is not None:
+                    waiting[_FIRST + k] = entry
+                    heappush(heap, _FIRST + k)
+
+
+_FIRST = -(1 << 62)  # before minus any creation number
+
+
+class _Running(threading.local):
+    watch: Watch | None = None
+
+
+#: The walk that this thread is in, if there are hooks about.
+running = _Running()
+
+
+# torch.autograd.graph -------------------------------------------------------------------------------
+
+
+class GradientEdge(NamedTuple):
+    """An edge of the graph: where the gradient of a tensor is computed. It stands for the tensor in `autograd.grad`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> edge = torch.autograd.graph.get_gradient_edge(y)
+        >>> edge.node.name(), edge.output_nr
+        ('MulBackward0', 0)
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Return the edge of the graph where the gradient of `tensor` is computed.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> torch.autograd.grad(y.sum(), torch.autograd.graph.get_gradient_edge(x))
+        (tensor([3., 3.]),)
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
+    node, number = tensor._edge or leaf_edge(tensor)
+    return GradientEdge(node.shown(), number)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a write to the memory of tensors that went past the ops, so that backward notices it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.zeros(2)
+        >>> x.numpy()[0] = 1.0
+        >>> torch.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
+    several: Any = (tensor,) if hasattr(tensor, "_array") else tensor
+    for each in several:
+        each._bump()
+
+
+class _MultiHandle(RemovableHandle):
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Hook, *, mode: str = "all"
+) -> RemovableHandle:
+    """Run `fn` once in a backward, when gradients of several tensors are there.
+
+    Args:
+        tensors: which; those that a backward does not come to are not waited for.
+        fn: in mode "all" called with a list of the gradients, None for those that are not computed; in mode "any"
+            with the gradient that came first.
+        mode: "all": after the last of the gradients; "any": after the first.
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+
+    Raises:
+        ValueError: an unknown mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a = torch.ones(2, requires_grad=True)
+        >>> b, c = a * 2, a * 3
+        >>> def show(grads):
+        ...     print([g is not None for g in grads])
+        >>> handle = torch.autograd.graph.register_multi_grad_hook((a, b, c), show)
+        >>> b.sum().backward()
+        [True, True, False]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        return _MultiHandle(_hooks_of_any(tensors, fn))
+    nodes = []
+    for each in tensors:
+        if not each.requires_grad:
+            raise AssertionError("Expected gradient function to be set")
+        nodes.append((each._edge or leaf_edge(each))[0])
+    arrived: dict[int, list[Any]] = {}  # by walk: how many to wait for, and the gradients
+    lock = threading.Lock()
+
+    def arrive(index: int, g: Any) -> None:
+        watch = _current_watch()
+        with lock:
+            if watch.number not in arrived:
+                arrived[watch.number] = [_count(watch, nodes), [None] * len(nodes)]
+            entry = arrived[watch.number]
+            entry[0] -= 1
+            entry[1][index] = g
+            complete = entry[0] == 0
+        if complete:
+            fn(arrived.pop(watch.number)[1])
+
+    return _MultiHandle(
+        tuple(
+            [
+                each.register_hook(functools.partial(arrive, index))
+                for index, each in enumerate(tensors)
+            ]
+        )
+    )
+
+
+def _hooks_of_any(tensors: Sequence[Tensor], fn: Hook) -> tuple[RemovableHandle, ...]:
+    ran: set[int] = set()
+    lock = threading.Lock()
+
+    @functools.wraps(fn)
+    def arrive(g: Any) -> None:
+        number = _current_watch().number
+        with lock:
+            first = number not in ran
+            ran.add(number)
+        if first:
+            fn(g)
+
+    return tuple([each.register_hook(arrive) for each in tensors if each.requires_grad])
+
+
+def _current_watch() -> Watch:
+    watch = running.watch
+    if watch is None:
+        raise AssertionError("expected this hook to be called inside a backward call")
+    return watch
+
+
+def _count(watch: Watch, nodes: Sequence[Node]) -> int:
+    """Return how many of `nodes` the walk comes to."""
+    count = 0
+    for node in nodes:
+        if node in watch.nodes:
+            if node.number < 0 and not watch.into_leaves:
+                raise RuntimeError(
+                    "A leaf node was passed to _will_engine_execute_node but we are currently running "
+                    "autograd.grad(). This is currently not supported."
+                )
+            count += 1
+    return count

@@ -1,0 +1,418 @@
+"""In-place variants of ops, and how a write enters the graph (floor 2).
+
+Writing to a tensor that is no view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
+the base as it was, with the view's part replaced. Views of that base notice by the version (see `view.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.graph import FREED, Edge, Node, numbers
+from tinytorch.core.mode import dispatch, local
+from tinytorch.core.op import NUMBERS, Op, op, promoted, translated, view_op
+from tinytorch.core.parallel import LARGE, each
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import (
+    View,
+    check_recorded,
+    count_write,
+    expanded,
+    follow,
+    move_retained,
+    needs_grad,
+    shared_places,
+)
+from tinytorch.kernels import shape as kernels
+
+
+def in_place(caller: Any, name: str | None = None) -> Any:
+    """Return the in-place variant of an op: it writes its result into its first argument and returns that.
+
+    Args:
+        caller: the op as `op` or `pointwise` made it.
+        name: the public name, by default the op's with an underscore.
+    """
+    made: Op = caller.op
+    # Formulas may need what the first argument held: then a copy of it is saved.
+    first = made.arguments[made.inputs[0]]
+    needs_before = any(first in names for names in made.wants.values())
+    plain_ufunc = isinstance(made.kernel, np.ufunc)
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x, *args), kwargs)
+        if not isinstance(x, Tensor):
+            made.refuse(x, 0)
+        values = made.bind((x, *args), kwargs)
+        edges = _edges(made, x, values) if state.grad else None
+        if expanded(x._array):
+            raise shared_places()
+        target = x._array
+        for i in made.inputs[1:]:
+            if isinstance(values[i], Tensor) and values[i]._cell is x._cell:
+                check_overlap(target, values[i]._array)
+        residuals: tuple[Any, ...] = ()
+        before = None
+        try:
+            if made.broadcasts and made.positional == 2:
+                a, b = promoted(made, x, values[1])
+                if edges is None and plain_ufunc and a is target and _fits(b, target):
+                    # The short way: nothing is recorded, nothing converted.
+                    if target.size < LARGE:
+                        made.kernel(a, b, out=target)
+                    else:
+                        each(made.kernel, a, b, out=target)
+                    count_write(x)
+                    return x
+                result = made.kernel(a, b)
+            elif made.floating and target.dtype.kind not in FLOATS:
+                result = made.kernel(target.astype(dtypes.get_default_dtype().numpy))
+            else:
+                result = made.run(values)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        if made.residuals:
+            result, *rest = result
+            residuals = tuple(rest)
+        check_result(result, target)
+        if edges is not None and needs_before:
+            before = target.copy()
+        np.copyto(target, result, casting="unsafe")
+        count_write(x)
+        if edges is not None:
+            recorded = made if made.wants else _constant(made)
+            node = recorded.record(
+                edges, values, (target,), x._cell, residuals, written_to=x, before=before
+            )
+            if node is not None:
+                written(x, (node, 0))
+        return x
+
+    call.__name__ = call.__qualname__ = name or f"{made.name}_"
+    call.__doc__ = (
+        f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
+    )
+    return call
+
+
+@functools.cache
+def _constant(made: Op) -> Op:
+    """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
+    return Op(
+        made.kernel, {made.arguments[i]: _zeros_like for i in made.inputs}, arguments=made.arguments,
+        tails=made.tails, positional=made.positional, name=made.name,
+        node_name=made.node_class.__name__.removesuffix("Backward0"), broadcasts=made.broadcasts,
+    )  # fmt: skip
+
+
+def _zeros_like(g: Tensor) -> Tensor:
+    zeros: Tensor = wrap(np.zeros_like(g._array))
+    return zeros
+
+
+def _edges(made: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
+    """Return the edges of a write's inputs, None where it is not to be recorded, having checked that it may be."""
+    for i in made.inputs:
+        each = values[i]
+        if isinstance(each, Tensor) and (
+            each._requires_grad if each._view is None else needs_grad(each)
+        ):
+            break
+    else:
+        return None
+    check_recorded(x)
+    tensors = [values[i] for i in made.inputs]
+    edges = made.edges_of(tensors)
+    if edges is not None and any(isinstance(y, Tensor) and y._cell is None for y in tensors[1:]):
+        # It must not be saved; PyTorch says so before it writes.
+        made.record(list(edges), (wrap(x._array), *values[1:]), (x._array,), None)
+    return edges
+
+
+def writing(
+    *,
+    names: tuple[str, ...],
+    prepare: Callable[..., Any] | None = None,
+    broadcasts: bool = False,
+    repeats: Callable[..., bool] | None = None,
+    reads: str | dict[str, str] = "other",
+    **formulas: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op from a function that writes into its first argument, and the op's in-place form.
+
+    Args:
+        names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
+            with a tensor for the last argument.
+        prepare: makes what a call out of place writes into, by default a copy of the first argument.
+        broadcasts: see `op`.
+        repeats: says, given the arguments of a call, whether expanded memory may be written to, in which several
+            elements share a place; by default never.
+        reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
+            element by element), or "any" (it takes a number out of it first); or that by argument.
+        **formulas: see `op`; none may name the first argument, which is written over.
+
+    Returns:
+        For each name a pair: the op, and its in-place form. One pair itself where there is one name.
+    """
+
+    def declare(write: Callable[..., Any]) -> Any:
+        pairs = []
+        for name in names:
+            kernel = functools.wraps(write)(_out_of_place(write, prepare))
+            caller = op(name=name, broadcasts=broadcasts, **formulas)(kernel)
+            caller.op.node_class.__name__ = name
+            if name in _OF_A_NUMBER:
+                *order, _ = [k for k, constant in enumerate(caller.op._constant) if not constant]
+                caller.op.node_class._order = tuple(order)
+            pairs.append((caller, _in_place(caller, write, repeats, reads)))
+        return pairs if len(pairs) > 1 else pairs[0]
+
+    return declare
+
+
+#: The nodes of overloads with a number for the last argument, which is no input of the node then.
+_OF_A_NUMBER = frozenset(
+    """
+    FillBackward0 FillBackward2 IndexFillBackward0 MaskedFillBackward0 ScatterBackward1 ZeroBackward0
+    """.split()
+)
+
+
+def _out_of_place(
+    write: Callable[..., Any], prepare: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    def kernel(x: Any, *args: Any) -> Any:
+        out = x.copy("C") if prepare is None else prepare(x, *args)
+        write(out, *args)
+        return out
+
+    return kernel
+
+
+def _in_place(
+    caller: Any,
+    write: Callable[..., Any],
+    repeats: Callable[..., bool] | None,
+    reads: str | dict[str, str],
+) -> Any:
+    made = caller.op
+    permitted = [
+        reads if isinstance(reads, str) else reads.get(argument, "other")
+        for argument in made.arguments
+    ]
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x, *args), kwargs)
+        if not isinstance(x, Tensor):
+            made.refuse(x, 0)
+        values = made.bind((x, *args), kwargs)
+        target = x._array
+        edges = _edges(made, x, values) if state.grad and target.dtype.kind in FLOATS else None
+        if expanded(target) and not (repeats and repeats(*values)):
+            raise shared_places()
+        arrays = list(values)
+        for i in made.inputs:
+            value = values[i]
+            if isinstance(value, Tensor):
+                array = arrays[i] = value._array
+                if i and on_one_memory(value, x):
+                    if permitted[i] != "any":
+                        check_overlap(target, array, permitted[i] == "same")
+                    # It does not look at arrays with gaps: what is read must not change under way.
+                    if np.may_share_memory(array, target):
+                        arrays[i] = array.copy()
+            elif not isinstance(value, NUMBERS):
+                made.refuse(value, i)
+        try:
+            write(*arrays)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        count_write(x)
+        if edges is not None:
+            node = made.record(edges, values, (target,), x._cell, written_to=x)
+            if node is not None:
+                written(x, (node, 0))
+        return x
+
+    call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
+    call.__doc__ = (
+        f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
+    )
+    return call
+
+
+def on_one_memory(x: Tensor, y: Tensor) -> bool:
+    """Return whether two tensors are views of one memory; `.data` has its own count of writes."""
+    a, b = x._array, y._array
+    return x._cell is y._cell or (a if a.base is None else a.base) is (
+        b if b.base is None else b.base
+    )
+
+
+def check_overlap(target: Any, read: Any, same: bool = True) -> None:
+    """Raise PyTorch's error if a write to `target` changes a part of `read` while it is read.
+
+    Like PyTorch, only blocks without gaps are looked at: for others it would take too long.
+
+    Args:
+        target, read: arrays.
+        same: it does no harm if they are the same elements, in the same order.
+    """
+    if read is target:
+        wrong = not same
+    else:
+        first, last = np.lib.array_utils.byte_bounds(target)
+        begin, end = np.lib.array_utils.byte_bounds(read)
+        wrong = (
+            first < end
+            and begin < last
+            and kernels.is_dense(target)
+            and kernels.is_dense(read)
+            and not (same and kernels.same(target, read))
+        )
+    if wrong:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _fits(operand: Any, target: Any) -> bool:
+    """Return whether a ufunc of `target` and `operand` can write straight into `target`."""
+    if not isinstance(operand, np.ndarray):
+        return target.dtype.kind in FLOATS and target.dtype.itemsize > 2
+    return (
+        operand.dtype == target.dtype
+        and target.dtype.kind in FLOATS
+        and (operand.shape == target.shape or operand.ndim == 0)
+    )
+
+
+def check_result(result: Any, target: Any) -> None:
+    """Raise PyTorch's error unless `result` can be written into `target`."""
+    if result.shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
+    have, want = dtypes.from_numpy_dtype(result.dtype), dtypes.from_numpy_dtype(target.dtype)
+    if have.category > want.category:
+        raise RuntimeError(
+            f"result type {have.tensor_name} can't be cast to the desired output type {want.tensor_name}"
+        )
+
+
+def written(x: Tensor, edge: Edge) -> None:
+    """Enter a write in the graph: what `x` holds from now on was made by `edge`."""
+    view = x._view
+    if view is None:
+        old = x._edge
+        x._edge, x._requires_grad = edge, True
+        move_retained(x, old)
+        return
+    base = view.base
+    old = base._edge
+    node = CopySlices(base, x, edge[0], view.places())
+    base._edge, base._requires_grad = (node, 0), True
+    move_retained(base, old)
+    follow(x, view, node.saved)
+
+
+class CopySlices(Node):
+    """A write to a view, as a step of its base: the base as it was, with the view's part made anew by `inner`."""
+
+    __slots__ = ("_shown", "inner", "position")
+
+    inner: Any  # a `Node`; None once freed
+
+    def __init__(
+        self, base: Tensor, x: Tensor, inner: Node, places: tuple[kernels.Place, kernels.Place]
+    ) -> None:
+        if inner.outputs > 1:
+            raise RuntimeError(
+                "Functions which modify views in-place must return a single Variable"
+            )
+        edges = list(inner.edges)
+        # Which of the inner step's inputs the view is; what was in it came from the base.
+        self.position = edges.index(x._edge) if x._edge in edges else None
+        if self.position is not None:
+            edges[self.position] = base._edge
+        self.edges, self.inner, self.hooks = tuple(edges), inner, None
+        self._shown = inner._inputs()
+        self.saved = places
+        self.number = next(numbers)
+        self.shape, self.dtype = base._array.shape, base._array.dtype
+
+    def name(self) -> str:
+        """Return PyTorch's name, which has its namespace."""
+        return "torch::autograd::CopySlices"
+
+    def _inputs(self) -> Sequence[int]:
+        return self._shown
+
+    def release(self) -> None:
+        """Let go of the inner step: what it saved is freed, unless a graph of second order leads to its output."""
+        self.inner = self.saved = None
+
+    def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of what the base was, and of the other inputs of the inner step."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        part, whole = self.saved
+        at = self.position
+        edge = None if at is None else self.edges[at]
+        to_base = edge is not None and (needed is None or edge[0] in needed)
+        if _expanded(whole) or (to_base and _expanded(part)):
+            raise shared_places()
+        of_view = None if at is None else self.inner.edges[at]
+        if to_base and needed is not None and of_view is not None:
+            needed.add(of_view[0])  # what the base leads to, the view that came from it leads to
+        grads = list(self.inner.backward(restrided(g, whole, part), create_graph, needed))
+        if at is not None and grads[at] is not None:
+            grads[at] = copy_slices(g, grads[at], whole, part) if to_base else None
+        return grads
+
+
+def _expanded(where: kernels.Place) -> bool:
+    shape, strides, _ = where
+    return 0 not in shape and any(
+        step == 0 and length > 1 for step, length in zip(strides, shape, strict=True)
+    )
+
+
+# Parts of a memory: a view by place, and a family of ops that is closed under differentiation.
+
+
+def _strided_x(g: Tensor, place: kernels.Place, whole: kernels.Place) -> Any:
+    g = restrided(g, place, whole)
+    # Elements of `x` that share a place in memory share its gradient.
+    return g / wrap(kernels.shares(whole, g._array)) if kernels.overlaps(whole) else g
+
+
+#: `strided(x, place, whole)` is what lies at `place` in the memory of `x`, as seen from its first element; `x` itself
+#: is the `whole`.
+strided = view_op("AsStrided", _strided_x)(lambda x, place, whole: kernels.at(x, place))
+View.by_place = staticmethod(strided)
+
+#: `restrided(x, source, target)` is what lies at `target` in a memory of zeros to which `x` was added at `source`.
+restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g, target, source))(
+    lambda x, source, target: kernels.restrided(x, source, target)
+)
+
+
+@op(
+    x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
+    y=lambda g, whole, part: restrided(g, whole, part),
+)
+def copy_slices(x: Any, y: Any, whole: kernels.Place, part: kernels.Place) -> Any:
+    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    return kernels.replaced(x, y, whole, part)

@@ -1,0 +1,1566 @@
+"""How an op is declared, called and recorded (floor 2): `@op`, `pointwise`, `Op`.
+
+An op is a NumPy function (its kernel) plus, by argument name, the formula of its gradient. A formula's parameter
+names say what it needs: `g`, the gradient of the output, comes first; then any argument of the op, `out`,
+`<input>_shape`, a residual by its name. Exactly what the *needed* formulas name is saved, worked out once per set of
+inputs that need a gradient (a `Plan`).
+
+    exp = pointwise("exp", np.exp, x=lambda g, out: g * out, floating=True)
+
+    @op(x=lambda g, x_shape, dim, keepdim: ...)
+    def sum(x, dim=None, keepdim=False, *, dtype=None): ...
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from tinytorch.core import dtypes, parallel
+from tinytorch.core.dtypes import FLOATS, number
+from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers, within
+from tinytorch.core.mode import dispatch, local, no_grad
+from tinytorch.core.parallel import LARGE
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import SEVERAL, USUAL, make_view, refresh
+
+Formula = Callable[..., Any]
+
+# What is saved for a formula's parameter, and how it is unpacked.
+INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
+
+# Sources that are compared with.
+_X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
+_BOTH = [_Y, _X]  # what a product saves
+
+_TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
+
+# By the kind of a source: what is kept of it. Without a version cell, as inference tensors are, it is a TypeError.
+_KEPT = {
+    INPUT: "(values[{i}], values[{i}]._cell[0])",
+    OUTPUT: "(outs[{i}], None, 0)",  # a later output is new memory that only its own tensor shares
+    PLAIN: "values[{i}]",
+    RESIDUAL: "(residuals[{i}], None, 0)",
+    SHAPE: "values[{i}]._array.shape",
+    PROPERTY: "p{k}(values)",
+}
+
+INFERENCE_NOT_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+_MISSING: Any = object()
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_new = object.__new__
+ndarray = np.ndarray
+
+
+class Plan:
+    """What to save for one set of inputs that need gradients, and the formulas that use it.
+
+    Attributes:
+        sources: per saved value (kind, position): which input, argument, output or residual it is.
+        rules: (input's position, formula, indices into the saved values of its arguments after `g`).
+        holds_tensors: whether anything saved is a tensor (else a second backward does no harm).
+        keep: the function that returns what is saved; None until `keeper` has made it.
+    """
+
+    __slots__ = (
+        "any_number", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources",
+    )  # fmt: skip
+
+    def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
+        self.joint = joint  # one rule for all inputs, told which are needed
+        self.many = many  # one rule for a sequence of tensors
+        self.any_number = any_number  # of outputs
+        self.sources: list[tuple[int, Any]] = []
+        self.index: dict[tuple[int, Any], int] = {}
+        self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
+        self.holds_tensors = False
+        self.packed: Plan | None = None  # the same for what hooks have packed
+        self.keep: Callable[..., list[Any]] | None = None
+
+    def keeper(self) -> Callable[..., list[Any]]:
+        """Return `keep`: of the arguments, outputs, first version cell and residuals of a call, what is saved.
+
+        It is one expression, as a programmer would write it for this op: a loop over the sources takes longer.
+        """
+        properties = {f"p{k}": of for k, (kind, of) in enumerate(self.sources) if kind == PROPERTY}
+        items = [
+            "(outs[0], cell, cell[0])"
+            if source == _OUT
+            else _KEPT[source[0]].format(k=k, i=source[1])
+            for k, source in enumerate(self.sources)
+        ]
+        text = f"lambda values, outs, cell, residuals=(): [{', '.join(items)}]"
+        keep: Callable[..., list[Any]] = eval(text, properties)
+        self.keep = keep
+        return keep
+
+    def of_packed(self) -> Plan:
+        """Return this plan for tensors that were packed by hooks."""
+        if self.packed is None:
+            plan = self.packed = Plan(self.joint, self.many, self.any_number)
+            plan.rules, plan.holds_tensors, plan.packed = self.rules, self.holds_tensors, plan
+            plan.sources = [
+                (PACKED, source) if source[0] in _TENSORS else source for source in self.sources
+            ]
+        return self.packed
+
+    def save(self, source: tuple[int, Any]) -> int:
+        """Return the index under which `source` is saved, entering it when new."""
+        if source not in self.index:
+            self.index[source] = len(self.sources)
+            self.sources.append(source)
+            self.holds_tensors |= source[0] in _TENSORS
+        return self.index[source]
+
+
+class OpNode(Node):
+    """A recorded call of an op; each op has a subclass of its own, named as PyTorch names it."""
+
+    __slots__ = ()
+    __init__ = object.__init__  # made by the callers below, faster so than by `object.__new__`
+    _shows: bool  # whether the class has `_saved_*`
+    # Where PyTorch's node has other inputs, or in another order; and by input the name of a node that PyTorch has
+    # before it, which our op has within itself.
+    _order: ClassVar[tuple[int, ...] | None] = None
+    _within: ClassVar[dict[int, str]] = {}
+
+    def release(self) -> None:
+        """Free what was saved: a later backward through this node is an error."""
+        if self.plan.holds_tensors:
+            self.saved = None
+
+    def _inputs(self) -> Sequence[int]:
+        op = self.op
+        if self._order is not None:
+            return self._order
+        if op.many is not None:
+            return range(len(self.edges))
+        return [k for k, constant in enumerate(op._constant) if not constant]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Per input, the node that made it and which output of it; `(None, 0)` where no gradient flows."""
+        found = super().next_functions
+        if not self._within:
+            return found
+        return tuple(
+            [
+                (within(self._within[i], self, i), 0) if node and i in self._within else (node, nr)
+                for i, (node, nr) in zip(self._inputs(), found, strict=True)
+            ]
+        )
+
+    def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
+        """Return the gradients of the inputs by the op's formulas."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED)
+        plan = self.plan
+        if plan.any_number and self.outputs == 1:
+            g = (g,)  # an op of any number of outputs gets a tuple also for one
+        values = []
+        for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
+            kind = source[0]
+            if kind not in _TENSORS:
+                values.append(item)
+            elif create_graph or kind != INPUT or item[0]._cell[0] != item[1]:
+                values.append(self._unpack(source, item, create_graph))
+            else:  # the usual case, in line
+                values.append(item[0])
+        edges = self.edges
+        if plan.joint:
+            needs = tuple(
+                edge is not None and (needed is None or edge[0] in needed) for edge in edges
+            )
+            _, formula, indices = plan.rules[0]
+            return formula(g, needs, *[values[k] for k in indices])
+        if plan.many:
+            _, formula, indices = plan.rules[0]
+            return formula(g, *[values[k] for k in indices])
+        grads: list[Any] = [None] * len(edges)
+        for i, formula, indices in plan.rules:
+            if needed is None or edges[i][0] in needed:  # type: ignore[index]
+                if len(indices) == 1:  # the usual numbers of arguments, without building a list
+                    grads[i] = formula(g, values[indices[0]])
+                elif not indices:
+                    grads[i] = formula(g)
+                else:
+                    grads[i] = formula(g, *[values[k] for k in indices])
+        return grads
+
+    def _unpack(self, source: tuple[int, Any], item: Any, create_graph: bool) -> Any:
+        """Return a saved tensor, having checked that nobody wrote to its memory since."""
+        kind, position = source
+        if kind == PACKED:
+            return self._unpack_by_hook(position, item, create_graph)
+        if kind == INPUT:
+            tensor, version = item
+            if tensor._cell[0] != version:
+                raise modified(
+                    self, tensor._array, self._producer(position), tensor._cell[0], version
+                )
+            return self._as_recorded(tensor, position) if create_graph else tensor
+        array, cell, version = item
+        if cell is not None and cell[0] != version:
+            raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
+        if kind == RESIDUAL:
+            if create_graph and array.dtype.kind in FLOATS:
+                return None  # a cache: under create_graph the formula computes it from the inputs, differentiably
+            return wrap(array)
+        tensor = wrap(array)
+        if cell is not None:
+            tensor._cell = cell
+        if create_graph:
+            tensor._edge, tensor._requires_grad = (self, position), True
+        return tensor
+
+    def _as_recorded(self, tensor: Tensor, position: Any) -> Tensor:
+        """Return an input as it was when recorded: by now it may be detached, or the result of something later."""
+        edge = self.edges[self.op.inputs.index(position)]
+        if tensor._edge is edge or not (edge is None or edge[0].number > 0):
+            return tensor
+        again: Tensor = wrap(tensor._array)
+        again._cell = tensor._cell
+        again._edge, again._requires_grad = edge, edge is not None
+        return again
+
+    def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of the saved tensors instead of these; backward gets them from `unpack`."""
+        plan = self.plan
+        if not plan.holds_tensors or plan.packed is plan:
+            return
+        items = list(self.saved)
+        for k, (kind, _) in enumerate(plan.sources):
+            if kind in _TENSORS:
+                items[k] = (packed(self._alone(k), pack), unpack)
+        self.plan, self.saved = plan.of_packed(), items
+
+    def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep what `pack` makes of one saved tensor instead of it."""
+        items, before = list(self.saved), self.plan
+        items[k] = (packed(self._alone(k), pack), unpack)
+        plan = Plan(before.joint, before.many, before.any_number)
+        plan.rules, plan.holds_tensors = before.rules, True
+        plan.sources = list(before.sources)
+        plan.sources[k] = (PACKED, before.sources[k])
+        self.plan, self.saved = plan, items
+
+    def _alone(self, k: int) -> Tensor:
+        """Return a saved tensor for a hook: without its edge, which would make a cycle."""
+        kind, item = self.plan.sources[k][0], self.saved[k]
+        tensor: Tensor = item[0]
+        if kind != INPUT:
+            tensor = wrap(tensor)
+            tensor._cell = item[1] or tensor._cell
+            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in FLOATS
+        return tensor
+
+    def _unpack_by_hook(
+        self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
+    ) -> Tensor | None:
+        kind, position = source
+        if kind == RESIDUAL and create_graph:
+            return None
+        tensor = unpacked(*item)
+        if not create_graph:
+            return tensor
+        edge = self.edges[self.op.inputs.index(position)] if kind == INPUT else (self, position)
+        return attached(tensor, edge)
+
+    # What was saved, under PyTorch's names: `_saved_self`, `_raw_saved_self` …
+
+    def _saved_sources(self) -> dict[str, tuple[tuple[int, Any], int | None]]:
+        """Return by PyTorch's name what formulas of the op need, and its index among what was saved, if it was."""
+        sources = [source[1] if source[0] == PACKED else source for source in self.plan.sources]
+        if (PLAIN, None) in sources:  # a view op's
+            sources = [(SHAPE, 0), *[(PLAIN, i) for i in range(1, len(sources))]]
+        found: dict[str, tuple[tuple[int, Any], int | None]] = {}
+        for source, name in self._shown_names().items():
+            if source not in sources and (PLAIN, source[1]) in sources:
+                source = (PLAIN, source[1])  # a number was given
+            found[name] = source, sources.index(source) if source in sources else None
+        return found
+
+    def _shown_names(self) -> dict[tuple[int, Any], str]:
+        """Return PyTorch's names of what the formulas need when all inputs are tensors, by what it is."""
+        op = self.op
+        tensors = dict.fromkeys(op.inputs, True)
+        wanted = {op._source(want, tensors) for wants in op.wants.values() for want in wants}
+        names = {source: saved_name(op, source) for source in wanted}
+        return {source: name for source, name in names.items() if name is not None}
+
+    def shown(self) -> Any:
+        """Return the node, whose class has `_saved_*` from now on: `__getattr__` would slow down all attributes."""
+        cls = type(self)
+        if "_shows" not in cls.__dict__:
+            cls._shows = True
+            for source, name in self._shown_names().items():
+                setattr(cls, f"_saved_{name}", property(functools.partial(_saved_value, name=name)))
+                if source[0] in _TENSORS:
+                    raw = property(functools.partial(_raw_saved_value, name=name))
+                    setattr(cls, f"_raw_saved_{name}", raw)
+        return self
+
+    def _producer(self, position: Any) -> str:
+        edge = self.edges[self.op.inputs.index(position)]
+        if edge is None:
+            return "a tensor that does not require grad"
+        return f"output {edge[1]} of {edge[0].name()}"
+
+
+def _saved_value(node: OpNode, name: str) -> Any:
+    """Return what a node saved, as the tensor or the plain value that it was."""
+    (kind, position), k = node._saved_sources()[name]
+    if k is None:
+        return None
+    if node.saved is None:
+        raise RuntimeError(FREED)
+    item = node.saved[k]
+    if kind in _TENSORS:
+        tensor = node._unpack(node.plan.sources[k], item, True)
+        return tensor.detach() if name == "indices" else tensor
+    if name == "other" and position in node.op.inputs:
+        return wrap(np.asarray(item))
+    if name == "dim" and isinstance(item, int) and _stem(node.op) in _OVER_SEVERAL:
+        item = (item,)
+    return _as_shown(item)
+
+
+def _raw_saved_value(node: OpNode, name: str) -> SavedTensor:
+    return SavedTensor(node, node._saved_sources()[name][1])
+
+
+def saved_name(op: Op, source: tuple[int, Any]) -> str | None:
+    """Return PyTorch's name of something saved; None for what is ours alone."""
+    kind, position = source
+    if kind == OUTPUT:
+        return "result" if position == 0 else "indices"
+    if kind not in (INPUT, PLAIN, SHAPE):
+        return None
+    argument = op.arguments[position]
+    node = _stem(op)
+    if argument == "x":
+        argument = "input" if node.startswith("Native") else "self"
+    elif argument == "y":
+        argument = next((name for name, nodes in _SECOND.items() if node in nodes), "other")
+    return f"{argument}_sym_sizes" if kind == SHAPE else argument
+
+
+def _stem(op: Op) -> str:
+    """Return the name of an op's nodes without "Backward0"."""
+    return op.node_class.__name__.partition("Backward")[0]
+
+
+# Reductions over several dimensions.
+_OVER_SEVERAL = (
+    "Amax", "Amin", "LinalgVectorNorm", "Logsumexp", "Mean", "Nansum", "Std", "Sum", "Var",
+)  # fmt: skip
+# What PyTorch calls the second input where it is not `other`, by the nodes' names.
+_SECOND = {
+    "exponent": ("Pow",),
+    "mat2": ("Mm", "Bmm"),
+    "vec": ("Mv",),
+    "tensor": ("Dot",),
+    "target": (
+        "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "MseLoss", "SmoothL1Loss",
+    ),
+}  # fmt: skip
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _as_shown(value: Any) -> Any:
+    """Return an argument as PyTorch's nodes show it: integers without sign, sequences as tuples."""
+    if isinstance(value, (tuple, list)):
+        return tuple([_as_shown(each) for each in value])
+    if isinstance(value, int) and value < 0:
+        return value + 2**64
+    return _REDUCTIONS.get(value, value) if isinstance(value, str) else value
+
+
+class SavedTensor:
+    """One tensor that a node keeps, such as `grad_fn._raw_saved_self`: hooks can be put on it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x.pow(2)
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.double(), lambda t: t.float())
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    def __init__(self, node: Any, index: int | None) -> None:
+        self._node, self._index = node, index
+
+    @property
+    def data(self) -> Any:
+        """What is kept: what a pack hook made, or the tensor."""
+        item = self._node.saved[self._index]
+        return item[0] if callable(item[1]) else self._node._alone(self._index)
+
+    @property
+    def unpack_hook(self) -> Callable[[Any], Any] | None:
+        """The hook that makes a tensor of `data`, or None."""
+        item = self._node.saved[self._index]
+        return item[1] if callable(item[1]) else None
+
+    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
+        """Keep what `pack_hook` makes of the tensor; `unpack_hook` gives the tensor back when it is needed.
+
+        Raises:
+            TypeError: a hook is not callable.
+            RuntimeError: nothing is kept here, or no longer; there are hooks already.
+        """
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
+        node, k = self._node, self._index
+        if k is not None and node.saved is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
+                "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
+                "to backward through the graph a second time or if you need to access saved variables after calling "
+                "backward."
+            )
+        if k is None or node.saved[k] is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
+        if callable(node.saved[k][1]):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
+            )
+        node.pack_one(k, pack_hook, unpack_hook)
+
+
+def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
+    """Return what a pack hook makes of a tensor."""
+    cell = tensor._cell
+    version = 0 if cell is None else cell[0]
+    with no_grad():
+        value = pack(tensor)
+    if cell is not None and cell[0] != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
+        )
+    return value
+
+
+def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
+    """Return the tensor that an unpack hook makes of a packed value."""
+    with no_grad():
+        tensor = unpack(value)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+            f"{type(tensor).__name__}"
+        )
+    return tensor
+
+
+def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
+    """Return what an unpack hook gave as the tensor that was saved: in its place of the graph, `edge`."""
+    if edge is None or tensor._edge is edge or getattr(edge[0], "variable", None) is tensor:
+        return tensor
+    again: Tensor = wrap(tensor._array)
+    again._cell, again._requires_grad = tensor._cell, True
+    if edge[0].number > 0:
+        again._edge = edge
+    else:
+        again._accumulator = weakref.ref(edge[0])  # it stands for the leaf
+    return again
+
+
+def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:
+    """Return PyTorch's error for a saved tensor that was written to before backward."""
+    kind = dtypes.from_numpy_dtype(array.dtype).tensor_name
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{kind}Tensor {list(array.shape)}], which is {producer}, is at version {found}; expected version "
+        f"{expected} instead. It was saved for {node.name()}. Hint: make the write out of place (x = x + 1 for "
+        "x += 1), or enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+class Op:
+    """A kernel, its formulas, and what is known about calling it.
+
+    Attributes:
+        name: the public name ("sum"); `node_class.__name__` is PyTorch's ("SumBackward0").
+        kernel: the function of arrays.
+        inputs: positions of the tensor arguments in the signature; `many`: the one that is a sequence of tensors.
+        formulas: per differentiable input its formula; or `joint`, one for all.
+        broadcasts: gradients are summed to the shape of their input.
+        view: the output shares the first input's memory.
+        floating: integers become the default floating type first.
+    """
+
+    caller: Any  # the public function
+    # What forward mode need not work out from the formulas:
+    elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
+    linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
+    in_float32 = False  # see `pointwise`
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        formulas: dict[str, Formula | None],
+        *,
+        arguments: tuple[str, ...],
+        tails: dict[int, tuple[Any, ...]],
+        positional: int,
+        name: str,
+        node_name: str,
+        many: str | None = None,
+        joint: Formula | None = None,
+        joint_inputs: tuple[str, ...] = (),
+        outputs: int = 1,
+        nondiff: tuple[int, ...] = (),
+        residuals: tuple[str, ...] = (),
+        view: bool = False,
+        broadcasts: bool = False,
+        floating: bool = False,
+        result: Callable[..., Any] | None = None,
+        overload: tuple[str, str] | None = None,
+    ) -> None:
+        self.kernel, self.formulas, self.name = kernel, formulas, name
+        self.arguments, self.tails, self.positional = arguments, tails, positional
+        self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
+        self.residuals, self.view, self.broadcasts, self.floating = (
+            residuals,
+            view,
+            broadcasts,
+            floating,
+        )
+        self.result = result
+        tensors = (*joint_inputs, *formulas)
+        self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
+        self.position = {argument: i for i, argument in enumerate(arguments)}
+        for unknown in [each for each in tensors if each not in self.position]:
+            raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
+        #: Per input, whether it has no gradient.
+        self._constant = [
+            formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas)
+            for i in self.inputs
+        ]
+        self.plans: dict[Any, Plan] = {}
+        #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
+        self.wants = {
+            key: _parameter_names(formula)[1:]
+            for key, formula in formulas.items()
+            if formula is not None
+        }
+        if joint is not None:
+            self.wants["joint"] = _parameter_names(joint)[2:]
+        body = (
+            {"__slots__": (), "op": self, "outputs": outputs}
+            if outputs
+            else {"__slots__": ("outputs",), "op": self}
+        )
+        self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
+        self.overload: tuple[int, type[OpNode]] | None = None
+        if overload is not None:
+            argument, class_name = overload
+            self.overload = (
+                self.position[argument],
+                type(class_name, (self.node_class,), {"__slots__": ()}),
+            )
+
+    # Calling --------------------------------------------------------------------------------------
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the signature's order, defaults filled in.
+
+        PyTorch's `input`, `other`, and NumPy's `axis`, `keepdims` are understood for `x`, `y`, `dim`, `keepdim`.
+        """
+        count = len(args)
+        if not kwargs:
+            tail = self.tails.get(count)
+            if tail is None:
+                raise self._wrong_count(count)
+            return args + tail
+        if count > self.positional:
+            raise self._wrong_count(count)
+        values = [*args, *self.tails[-1][count:]]
+        for key, value in kwargs.items():
+            position = self.position.get(key)
+            if position is None:
+                position = self.position.get(_ALIASES.get(key, ""))
+                if position is None and key == "input":
+                    position = 0
+                if position is None:
+                    raise TypeError(f"{self.name}() got an unexpected keyword argument '{key}'")
+            if position < count:
+                raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
+            values[position] = value
+        for argument, value in zip(self.arguments, values, strict=True):
+            if value is _MISSING:
+                raise TypeError(
+                    f'{self.name}() missing 1 required positional arguments: "{argument}"'
+                )
+        return tuple(values)
+
+    def _wrong_count(self, count: int) -> TypeError:
+        required = min((n for n in self.tails if n >= 0), default=0)
+        if count < required:
+            return TypeError(
+                f"{self.name}() missing {required - count} required positional arguments: "
+                + ", ".join(f'"{argument}"' for argument in self.arguments[count:required])
+            )
+        return TypeError(
+            f"{self.name}() takes {self.positional} positional arguments but {count} were given"
+        )
+
+    def run(self, values: tuple[Any, ...]) -> Any:
+        """Return what the kernel makes of the arguments, tensors among them unwrapped."""
+        arrays = list(values)
+        for i in self.inputs:
+            value = arrays[i]
+            if isinstance(value, Tensor):
+                arrays[i] = value._array
+            elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
+                arrays[i] = [self._element(each, i, k) for k, each in enumerate(value)]
+            elif value is not None:
+                arrays[i] = self.checked(value, i)
+        return self.compute(arrays)
+
+    def checked(self, value: Any, i: int) -> Any:
+        """Return a number given for a tensor as it is, and the array of PyTorch's tensors; refuse anything else."""
+        return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
+
+    def adopted(self, value: Any, i: int) -> Tensor:
+        """Return PyTorch's tensor, which torchvision's data sets give, as one of ours on the same memory.
+
+        Raises PyTorch's TypeError for anything else.
+        """
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            adopted: Tensor = wrap(value.detach().numpy())
+            return adopted
+        self.refuse(value, i)
+
+    def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
+        """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
+        if k is not None:
+            raise TypeError(
+                f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}"
+            )
+        argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
+        raise TypeError(
+            f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
+
+    def compute(self, arrays: list[Any]) -> Any:
+        """Call the kernel with plain arrays."""
+        if self.positional == len(arrays):
+            return self.kernel(*arrays)
+        return self.kernel(
+            *arrays[: self.positional],
+            **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True)),
+        )
+
+    def _element(self, value: Any, i: int, k: int) -> Any:
+        if not isinstance(value, Tensor):
+            self.refuse(value, i, k)
+        return value._array
+
+    # Recording ------------------------------------------------------------------------------------
+
+    def edges_of(self, tensors: Sequence[Any]) -> list[Edge | None] | None:
+        """Return the inputs' edges, None where no gradient flows; None when nothing is to be recorded."""
+        found = False
+        edges: list[Edge | None] = []
+        for tensor in tensors:
+            edge = None
+            if type(tensor) is Tensor or isinstance(tensor, Tensor):
+                if tensor._view is not None:
+                    refresh(tensor)
+                if tensor._requires_grad:
+                    edge = tensor._edge or leaf_edge(tensor)
+                    found = True
+            edges.append(edge)
+        return edges if found else None
+
+    def record(
+        self,
+        edges: list[Edge | None],
+        values: tuple[Any, ...],
+        outs: tuple[Any, ...],
+        cell: Any,
+        residuals: tuple[Any, ...] = (),
+        written_to: Tensor | None = None,
+        before: Any = None,
+    ) -> OpNode | None:
+        """Return the node of a call with its saved values, or None if no input that needs a gradient has a formula.
+
+        Args:
+            edges: the inputs' edges.
+            values: the arguments.
+            outs: the arrays that came out; `cell` the version cell of the first.
+            residuals: what the kernel keeps for the formulas.
+            written_to: the first input, when the op wrote to it in place; `before` is a copy of what it held.
+        """
+        if self.many is not None:
+            key: Any = None  # one formula serves all
+        else:
+            key = 0
+            k = 0
+            for i in self.inputs:
+                if edges[k] is not None:
+                    if self._constant[k]:
+                        edges[k] = None
+                    else:
+                        key |= 1 << k
+                if isinstance(values[i], Tensor):
+                    key |= 256 << k
+                k += 1
+            if not key & 255:
+                return None
+        node = self.node(key, edges, values, outs, cell, residuals)
+        if written_to is not None:
+            # The first input's memory holds the output now: a copy of what it held is saved. Others on that memory
+            # are saved as of before the write, so that backward finds them modified.
+            saved = node.saved
+            for k, (kind, position) in enumerate(node.plan.sources):
+                if kind != INPUT:
+                    continue
+                tensor, version = saved[k]
+                if position == self.inputs[0]:
+                    held = wrap(before)
+                    held._edge, held._requires_grad = edges[0], edges[0] is not None
+                    saved[k] = (held, 0)
+                elif tensor._cell is written_to._cell:
+                    saved[k] = (tensor, version - 1)
+        return node
+
+    def node(
+        self, key: Any, edges: Any, values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
+        residuals: tuple[Any, ...] = (),
+    ) -> OpNode:  # fmt: skip
+        """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
+        plan = self.plans.get(key) or self.plan_of(key)
+        overload = self.overload
+        if overload is None or values[overload[0]] is None:
+            node = self.node_class()
+        else:
+            node = overload[1]()
+        node.edges = tuple(edges)
+        node.plan = plan
+        node.hooks = None
+        node.number = next(numbers)
+        if not self.outputs:
+            node.outputs = len(outs)
+        if node.outputs == 1:
+            node.shape, node.dtype = outs[0].shape, outs[0].dtype
+        else:
+            node.shape = tuple([out.shape for out in outs])
+            node.dtype = tuple([out.dtype for out in outs])
+        try:
+            node.saved = (plan.keep or plan.keeper())(values, outs, cell, residuals)
+        except TypeError:
+            raise RuntimeError(INFERENCE_NOT_SAVED) from None
+        return node
+
+    def plan_of(self, key: Any) -> Plan:
+        """Return the plan of a set of inputs.
+
+        Args:
+            key: bit k says that the k-th input needs a gradient, bit 8 + k that it is a tensor. None for an op of a
+                sequence of tensors: one formula serves all.
+        """
+        bits = -1 if key is None else key
+        count = range(len(self.inputs))
+        plan = self.plans[key] = self._plan(
+            tuple([bool(bits >> k & 1) for k in count]),
+            tuple([bool(bits >> k & 256) for k in count]),
+        )
+        return plan
+
+    def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
+        """Work out what to save when the inputs in `needs` need gradients (`given`: which are tensors at all)."""
+        plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
+        is_tensor = dict(zip(self.inputs, given, strict=True))
+        if self.joint is not None:
+            sources = [self._source(name, is_tensor) for name in self.wants["joint"]]
+            plan.rules.append((0, self.joint, tuple([plan.save(source) for source in sources])))
+            return plan
+        if self.many is not None:
+            formula = self.formulas[self.many]
+            assert formula is not None
+            names = self.wants[self.many]
+            plan.rules.append(
+                (0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names]))
+            )
+            return plan
+        for k, i in enumerate(self.inputs):
+            formula = self.formulas[self.arguments[i]]
+            if needs[k] and formula is not None:
+                names = self.wants[self.arguments[i]]
+                plan.rules.append(
+                    (
+                        k,
+                        formula,
+                        tuple([plan.save(self._source(name, is_tensor)) for name in names]),
+                    )
+                )
+        # A number given for a tensor counts as one: PyTorch makes it one.
+        plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
+        return plan
+
+    def _source(self, name: str, is_tensor: dict[int, bool]) -> tuple[int, Any]:
+        """Return what a formula's parameter stands for."""
+        if name in self.position:
+            i = self.position[name]
+            if name == self.many:
+                raise TypeError(
+                    f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes"
+                )
+            if not is_tensor.get(i):
+                return (PLAIN, i)
+            return _X if i == 0 else _Y if i == 1 else (INPUT, i)
+        if name == "out":
+            return _OUT
+        if name in self.residuals:
+            return (RESIDUAL, self.residuals.index(name))
+        base, _, what = name.rpartition("_")
+        if base in self.position and what in ("shape", "shapes", "dtype"):
+            if what == "shape" and is_tensor.get(self.position[base], True):
+                return (SHAPE, self.position[base])
+            return (PROPERTY, _property_of(self.position[base], what))
+        if name.startswith("out") and name[3:].isdecimal():
+            return (OUTPUT, int(name[3:]))
+        raise TypeError(
+            f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual"
+        )
+
+
+_ALIASES = {
+    "other": "y",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "self": "x",
+    "input": "x",
+    "exponent": "y",
+    "mat2": "y",
+    "vec": "y",
+    "tensor": "x",
+    "tensors": "xs",
+    "vec2": "y",
+    "a": "x",
+    "x1": "x",
+    "x2": "y",
+}
+_PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+NUMBERS = (int, float, bool, np.number, np.bool_)
+
+
+@functools.cache
+def _property_of(position: int, what: str) -> Callable[[tuple[Any, ...]], Any]:
+    """Return the function that takes a dtype or shapes out of the arguments (cached, so that plans share it)."""
+    if what == "dtype":
+        return lambda values: values[position]._array.dtype
+    if what == "shape":
+        return lambda values: ()  # of a number
+    return lambda values: [tensor._array.shape for tensor in values[position]]
+
+
+def _parameter_names(function: Any) -> tuple[str, ...]:
+    code = function.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
+
+
+def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]], int]:
+    """Return a kernel's argument names, how many are positional, and the defaults that follow n given ones.
+
+    (Read from the code object: `inspect` is slow to import and slower to call.)
+    """
+    kernel = getattr(kernel, "__wrapped__", kernel)
+    code = kernel.__code__
+    names = _parameter_names(kernel)
+    positional = code.co_argcount
+    defaults = kernel.__defaults__ or ()
+    required = positional - len(defaults)
+    keyword_only = tuple(
+        (kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:]
+    )
+    filled = (_MISSING,) * required + defaults + keyword_only
+    tails = {n: filled[n:] for n in range(required, positional + 1)}
+    tails[-1] = filled  # the template that keyword arguments are entered in
+    return names, tails, positional
+
+
+def as_array(result: Any) -> Any:
+    """Return a kernel's result as an array: ufuncs on 0-d arrays return scalars."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+# Declaring ----------------------------------------------------------------------------------------
+
+
+def op(
+    *,
+    name: str | None = None,
+    many: str | None = None,
+    joint: Formula | None = None,
+    inputs: tuple[str, ...] = (),
+    outputs: int = 1,
+    nondiff: tuple[int, ...] = (),
+    residuals: tuple[str, ...] = (),
+    view: bool = False,
+    broadcasts: bool = False,
+    result: Callable[..., Any] | None = None,
+    overload: tuple[str, str] | None = None,
+    **formulas: Formula | None,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op of the kernel below: a function of Tensors with the kernel's signature and docstring.
+
+    Args:
+        name: the node's class name without "Backward0"; by default the function's name in capitals as PyTorch's.
+        many: the name of the argument that is a sequence of tensors; its formula returns one gradient for each.
+        joint: one rule for all `inputs`: `rule(g, needs, ...)` returns a tuple; `needs` says which are wanted.
+        inputs: the tensor arguments of `joint`; None for the formula of one that has no gradient.
+        outputs: how many tensors come out, 0 for as many as the kernel returns; unless it is 1, `g` is a tuple with
+            None for those unused.
+        nondiff: which of the outputs are not differentiable (indices).
+        residuals: names of what the kernel returns after its outputs for the formulas alone. Floating-point ones
+            are a cache: under create_graph a formula gets None for them and computes them from the inputs.
+        view: the output shares the memory of the first argument.
+        broadcasts: inputs broadcast, so gradients are summed to their shapes.
+        result: makes what is returned of the list of outputs (a named tuple's class).
+        overload: (argument, class name): the name that PyTorch gives the node where that argument is not None.
+        **formulas: per tensor argument the formula of its gradient, or None where it has none.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Any:
+        arguments, tails, positional = _signature(kernel)
+        made = Op(
+            kernel, formulas, arguments=arguments, tails=tails, positional=positional, name=kernel.__name__,
+            node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
+            nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
+        )  # fmt: skip
+        one = made.inputs == (0,) and outputs == 1 and not (many or residuals or joint or view)
+        caller = _caller_of_one(made) if one else _caller(made)
+        return _public(made, functools.wraps(kernel)(caller))
+
+    return declare
+
+
+def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
+    """Make an op whose result is a view of its first argument, with a caller written out.
+
+    All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
+    always, which costs nothing. Several views at a time are `@op(view=True, outputs=0)`.
+
+    Args:
+        name: the node's class name without "Backward0".
+        x: the formula of the gradient.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Any:
+        declared = op(name=name, view=True, x=x)(kernel)
+        made, node_class = declared.op, declared.op.node_class
+        plan = made._plan((True,), (True,))
+        names = ["x_shape", *made.arguments[1:]]
+        plan.sources = [(PLAIN, None)] * len(names)
+        plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
+
+        def call(x: Any, *args: Any) -> Any:
+            state = local.state
+            if state.modes is not None:
+                return dispatch(made, call, (x, *args), {})
+            try:
+                if x._view is not None and state.grad:
+                    refresh(x)
+                array = kernel(x._array, *args)
+            except AttributeError:
+                if isinstance(x, Tensor):
+                    raise
+                made.refuse(x, 0)
+            out: Tensor = _new(Tensor)
+            out._array = array
+            out._grad = out._view = out._hooks = out._accumulator = out._edge = None
+            out._requires_grad = False
+            make_view(out, x, state)
+            if not state.grad or x._cell is None:
+                return out
+            if x._requires_grad:
+                node = node_class()
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = array.dtype
+                node.saved = (x._array.shape, *args)
+                out._edge = (node, 0)
+                out._requires_grad = True
+            return out
+
+        return functools.wraps(kernel)(_public(made, call))
+
+    return declare
+
+
+def pointwise(
+    name: str,
+    kernel: Callable[..., Any],
+    *,
+    floating: bool = False,
+    doc: str | None = None,
+    node_name: str | None = None,
+    linear: bool = False,
+    in_float32: bool = False,
+    **formulas: Formula | None,
+) -> Any:
+    """Return the op of a ufunc (or function like one) of one or two arguments that broadcast.
+
+    Args:
+        name: the public name.
+        kernel: the ufunc.
+        floating: integers become the default floating type first.
+        doc: the public docstring.
+        node_name: PyTorch's name of the node, if it is not the public name in capitals.
+        linear: a product of matrices, say: linear in each argument, and called in the same way, but not pointwise.
+        in_float32: a number for the second argument is not rounded to the 16 bits of the first; `f(x, 1)` is x.
+        **formulas: per argument, in order, the formula of its gradient, or None.
+    """
+    arguments = tuple(formulas)
+    count = len(arguments)
+    made = Op(
+        kernel, formulas, arguments=arguments, tails={count: (), -1: (_MISSING,) * count}, positional=count,
+        name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
+    )  # fmt: skip
+    made.linear, made.elementwise, made.in_float32 = linear, not linear, in_float32
+    caller = _public(made, _unary(made) if count == 1 else _binary(made))
+    caller.__name__ = caller.__qualname__ = name
+    caller.__doc__ = doc
+    return caller
+
+
+def operator_of(function: Any) -> Any:
+    """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
+    caller = _binary(function.op, operator=True)
+    caller.op = function.op  # type: ignore[attr-defined]
+    caller.__name__ = caller.__qualname__ = function.__name__
+    caller.__doc__ = function.__doc__
+    return caller
+
+
+def _public(made: Op, caller: Any) -> Any:
+    caller.op = made
+    made.caller = caller
+    return caller
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.strip("_").split("_"))
+
+
+# Calling: the general caller, and the two hot ones ------------------------------------------------
+
+
+def _caller(made: Op) -> Callable[..., Any]:
+    """Return the function of Tensors that binds, computes, wraps and records."""
+    if made.many is not None:
+        return _caller_of_many(made)
+    kernel, tails, positional, plans = made.kernel, made.tails, made.positional, made.plans
+    plain = len(made.arguments) == positional  # nothing is given to the kernel by keyword
+    alone, view = made.outputs == 1 and not made.residuals, made.view
+    node_class, overload, differentiable = made.node_class, made.overload, 0 not in made.nondiff
+    # Per input its position, and the bits of `Op.plans` that say that it needs a gradient, and that it is a tensor.
+    slots = [(i, 0 if made._constant[k] else 1 << k, 256 << k) for k, i in enumerate(made.inputs)]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args, kwargs)
+        tail = None if kwargs else tails.get(len(args))
+        values = made.bind(args, kwargs) if tail is None else args + tail
+        arrays = list(values)
+        edges: list[Edge | None] = []
+        key, recording = 0, state.grad
+        for i, needs, given in slots:
+            value = values[i]
+            edge = None
+            if type(value) is Tensor or isinstance(value, Tensor):
+                arrays[i] = value._array
+                key |= given
+                if recording:
+                    if value._view is not None:
+                        refresh(value)
+                    if needs and value._requires_grad:
+                        edge = value._edge or leaf_edge(value)
+                        key |= needs
+            elif value is not None and type(value) not in _PLAIN_NUMBERS:
+                arrays[i] = made.checked(value, i)
+            edges.append(edge)
+        try:
+            if plain:
+                result = kernel(*arrays)
+            elif kwargs:
+                result = made.compute(arrays)
+            else:  # what is given by keyword alone has its default
+                result = kernel(*arrays[:positional])
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        if not alone:
+            return several_outputs(made, values, result, state, key, edges if key & 255 else None)
+        if type(result) is not ndarray:
+            result = as_array(result)
+        out: Tensor = _new(Tensor)
+        out._array = result
+        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
+        out._requires_grad = False
+        if view:
+            make_view(out, values[0], state)
+        else:
+            out._cell = None if state.inference else [0]
+        if not (key & 255 and differentiable):
+            return out
+        dtype = result.dtype
+        if dtype is _F32 or dtype.kind in FLOATS:
+            node: Any = (
+                node_class() if overload is None or values[overload[0]] is None else overload[1]()
+            )
+            node.edges = tuple(edges)
+            node.plan = plan = plans.get(key) or made.plan_of(key)
+            node.hooks = None
+            node.number = next(numbers)
+            node.shape = result.shape
+            node.dtype = dtype
+            try:
+                node.saved = (plan.keep or plan.keeper())(values, (result,), out._cell)
+            except TypeError:
+                raise RuntimeError(INFERENCE_NOT_SAVED) from None
+            out._edge = (node, 0)
+            out._requires_grad = True
+        return out
+
+    return call
+
+
+def _caller_of_many(made: Op) -> Callable[..., Any]:
+    """Return the caller of an op whose first argument is a sequence of tensors."""
+    differentiable, i, kernel, tails = bool(made.wants), made.inputs[0], made.kernel, made.tails
+    plain = len(made.arguments) == made.positional
+    alone = made.outputs == 1 and not (made.residuals or made.view or made.result or made.overload)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args, kwargs)
+        tail = None if kwargs else tails.get(len(args))
+        values = made.bind(args, kwargs) if tail is None else args + tail
+        arrays = list(values)
+        given = values[i]
+        try:
+            arrays[i] = [each._array for each in given]
+        except AttributeError:
+            arrays[i] = [made._element(each, i, k) for k, each in enumerate(given)]
+        try:
+            result = kernel(*arrays) if plain else made.compute(arrays)
+        except (ValueError, TypeError) as error:
+            raise translated(made, values, error) from None
+        edges: list[Edge | None] = []
+        found = False
+        if state.grad and differentiable:
+            for each in given:
+                if each._view is not None:
+                    refresh(each)
+                if each._requires_grad:
+                    found = True
+                    edges.append(each._edge or leaf_edge(each))
+                else:
+                    edges.append(None)
+        if not alone:
+            return several_outputs(made, values, result, state, None, edges if found else None)
+        out = wrap(result)
+        if found and result.dtype.kind in FLOATS:
+            out._edge = (made.node(None, edges, values, (result,), out._cell), 0)
+            out._requires_grad = True
+        return out
+
+    return call
+
+
+def several_outputs(
+    made: Op, values: tuple[Any, ...], result: Any, state: Any, key: Any, edges: Any
+) -> Any:
+    """Wrap and record what a kernel returned: the outputs, if there are several, and residuals.
+
+    Args:
+        made: the op.
+        values: the arguments.
+        result: what the kernel returned.
+        state: this thread's.
+        key: see `Op.plan_of`.
+        edges: the inputs' edges; None if nothing is to be recorded.
+    """
+    hidden, several = len(made.residuals), made.outputs != 1
+    results = result if hidden or several else (result,)
+    count = len(results) - hidden
+    arrays, tensors = [], []
+    inference, view = state.inference, made.view
+    for array in results[:count] if hidden else results:
+        if type(array) is not ndarray:
+            array = as_array(array)
+        arrays.append(array)
+        each: Tensor = _new(Tensor)
+        each._array = array
+        each._grad = each._view = each._hooks = each._accumulator = each._edge = None
+        each._requires_grad = False
+        each._cell = None if inference else [0]
+        if view:
+            make_view(each, values[0], state, SEVERAL if several else USUAL)
+        tensors.append(each)
+    if edges is not None:
+        node: Any = None
+        residuals = tuple([as_array(each) for each in results[count:]]) if hidden else ()
+        nondiff = made.nondiff
+        for number, each in enumerate(tensors):
+            if arrays[number].dtype.kind in FLOATS and number not in nondiff:
+                if node is None:
+                    node = made.node(key, edges, values, tuple(arrays), tensors[0]._cell, residuals)
+                each._edge, each._requires_grad = (node, number), True
+    if made.result is not None:
+        return made.result(tensors)
+    return tuple(tensors) if several else tensors[0]
+
+
+def _caller_of_one(made: Op) -> Callable[..., Any]:
+    """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
+    kernel, tails, positional = made.kernel, made.tails, made.positional
+    node_class, overload = made.node_class, made.overload
+    plan = made._plan((True,), (True,)) if made.wants else None
+    sources = [] if plan is None else plan.sources
+    saves_arguments = overload is not None or any(kind in (PLAIN, PROPERTY) for kind, _ in sources)
+    keyword_only = len(made.arguments) > positional
+
+    def call(x: Any = _MISSING, *args: Any, **kwargs: Any) -> Any:
+        state = local.state
+        if state.modes is not None:
+            return dispatch(made, call, args if x is _MISSING else (x, *args), kwargs)
+        values: tuple[Any, ...] = ()
+        if kwargs or x is _MISSING:
+            values = made.bind(args if x is _MISSING else (x, *args), kwargs)
+            x, args = values[0], values[1:positional]
+        if type(x) is not Tensor and not isinstance(x, Tensor):
+            x = made.adopted(x, 0)
+        try:
+            if values and keyword_only:
+                array = made.compute([x._array, *values[1:]])
+            else:
+                array = kernel(x._array, *args)  # which has the defaults
+        except (ValueError, TypeError) as error:
+            values = values or made.bind(
+                (x, *args), kwargs
+            )  # (PyTorch's error, if it is their number)
+            raise translated(made, values, error) from None
+        if type(array) is not ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
+        out._requires_grad = False
+        out._cell = None if state.inference else [0]
+        if state.grad and plan is not None:
+            if x._view is not None:
+                refresh(x)
+            dtype = array.dtype
+            if x._requires_grad and (dtype is _F32 or dtype.kind in FLOATS):
+                if saves_arguments and not values:
+                    values = (x, *args, *tails[len(args) + 1])
+                node: Any = (
+                    node_class()
+                    if overload is None or values[overload[0]] is None
+                    else overload[1]()
+                )
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = dtype
+                try:
+                    node.saved = (plan.keep or plan.keeper())(values or (x,), (array,), out._cell)
+                except TypeError:
+                    raise RuntimeError(INFERENCE_NOT_SAVED) from None
+                out._edge = (node, 0)
+                out._requires_grad = True
+        return out
+
+    return call
+
+
+def _unary(made: Op) -> Callable[[Any], Any]:
+    def of_many(array: Any) -> Any:
+        # (A kernel that refuses some dtypes, none of floating point, names its ufunc.)
+        return parallel.each(
+            getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array
+        )
+
+    kernel, floating, node_class = made.kernel, made.floating, made.node_class
+    plan = made._plan((True,), (True,)) if made.wants else None
+
+    def call(input: Any) -> Any:
+        x, state = input, local.state
+        if state.modes is not None:
+            return dispatch(made, call, (x,), {})
+        if type(x) is not Tensor and not isinstance(x, Tensor):
+            made.refuse(x, 0)
+        array = x._array
+        dtype = array.dtype
+        if floating and dtype is not _F32 and dtype.kind not in FLOATS:
+            array = array.astype(dtypes.get_default_dtype().numpy)
+        try:
+            array = kernel(array) if array.size < LARGE else of_many(array)
+        except TypeError as error:
+            raise translated(made, (x,), error) from None
+        if type(array) is not ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = None
+        if state.grad:
+            out._cell = [0]
+            if x._view is not None:
+                refresh(x)
+            dtype = array.dtype
+            if x._requires_grad and plan is not None and (dtype is _F32 or dtype.kind in FLOATS):
+                node: Any = node_class()
+                node.edges = (x._edge or leaf_edge(x),)
+                node.plan = plan
+                node.hooks = None
+                node.number = next(numbers)
+                node.shape = array.shape
+                node.dtype = dtype
+                try:
+                    node.saved = (plan.keep or plan.keeper())((x,), (array,), out._cell)
+                except TypeError:
+                    raise RuntimeError(INFERENCE_NOT_SAVED) from None
+                out._edge = (node, 0)
+                out._requires_grad = True
+                return out
+        else:
+            out._cell = None if state.inference else [0]
+        out._edge = None
+        out._requires_grad = False
+        return out
+
+    return call
+
+
+def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
+    kernel, floating, node_class = made.kernel, made.floating, made.node_class
+    differentiable, elementwise = bool(made.wants), made.elementwise
+    quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
+    plan_both = made._plan((True, True), (True, True))
+    plan_x_of_two, plan_y_of_two = (
+        made._plan(needs, (True, True)) for needs in ((True, False), (False, True))
+    )
+    plan_x = made._plan((True, False), (True, False))  # x with a number
+    plan_y = made._plan((False, True), (False, True))  # a number with y
+
+    def call(input: Any, other: Any) -> Any:
+        x, y, state = input, other, local.state
+        try:
+            if state.modes is not None:
+                return dispatch(made, made.caller if operator else call, (x, y), {})
+            x_is_tensor = type(x) is Tensor or isinstance(x, Tensor)
+            y_is_tensor = type(y) is Tensor or isinstance(y, Tensor)
+            if x_is_tensor:
+                a = x._array
+                kind = a.dtype
+                if y_is_tensor:
+                    b = y._array
+                    if kind is not b.dtype or (floating and kind is not _F32 and kind is not _F64):
+                        a, b = promoted(made, x, y)
+                elif (kind is _F32 or kind is _F64) and (type(y) is float or type(y) is int):
+                    b = number(y, kind) if y and quick else y
+                else:
+                    a, b = promoted(made, x, y)
+            else:
+                a, b = promoted(made, x, y)
+        except TypeError:
+            if operator:  # Python asks the other operand
+                return NotImplemented
+            raise
+        try:
+            if elementwise and (a.size if x_is_tensor else b.size) >= LARGE:
+                array = parallel.each(kernel, a, b)
+            else:
+                array = kernel(a, b)
+        except (ValueError, TypeError) as error:
+            raise translated(made, (x, y), error) from None
+        if type(array) is not ndarray:
+            array = as_array(array)
+        out: Tensor = _new(Tensor)
+        out._array = array
+        out._grad = out._view = out._hooks = out._accumulator = None
+        if not (state.grad and differentiable):
+            out._cell = None if state.inference else [0]
+            out._edge = None
+            out._requires_grad = False
+            return out
+        out._cell = [0]
+        ex = ey = None
+        if x_is_tensor:
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad:
+                ex = x._edge or leaf_edge(x)
+        if y_is_tensor:
+            if y._view is not None:
+                refresh(y)
+            if y._requires_grad:
+                ey = y._edge or leaf_edge(y)
+        if ex is None:
+            plan = None if ey is None else plan_y_of_two if x_is_tensor else plan_y
+        elif ey is None:
+            plan = plan_x_of_two if y_is_tensor else plan_x
+        else:
+            plan = plan_both
+        dtype = array.dtype
+        if plan is None or (dtype is not _F32 and dtype.kind not in FLOATS):
+            out._edge = None
+            out._requires_grad = False
+            return out
+        node: Any = node_class()
+        node.edges = (ex, ey)
+        node.plan = plan
+        node.hooks = None
+        node.number = next(numbers)
+        node.shape = array.shape
+        node.dtype = dtype
+        sources = plan.sources
+        if sources == _BOTH and x._cell is not None and y._cell is not None:
+            node.saved = ((y, y._cell[0]), (x, x._cell[0]))
+        elif not sources:
+            node.saved = ()
+        else:
+            try:
+                node.saved = (plan.keep or plan.keeper())((x, y), (array,), out._cell)
+            except TypeError:
+                raise RuntimeError(INFERENCE_NOT_SAVED) from None
+        out._edge = (node, 0)
+        out._requires_grad = True
+        return out
+
+    return call
+
+
+_PLAIN_NUMBERS = frozenset((float, int, bool))
+
+
+def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the operands as what the ufunc takes: arrays of PyTorch's result dtype, or a Python number left as it is.
+
+    NumPy's weak promotion of Python numbers is PyTorch's as long as the number's category is not the higher one.
+    """
+    if made.name == "sub":
+        refuse_booleans(x, y)
+    if not made.in_float32:
+        if isinstance(x, Tensor) and not isinstance(y, Tensor):
+            kind = x._array.dtype.kind
+            if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
+                return x._array, y
+        elif isinstance(y, Tensor) and not isinstance(x, Tensor):
+            kind = y._array.dtype.kind
+            if kind == "f" and type(x) in _PLAIN_NUMBERS:
+                return x, y._array
+    x, y = (
+        each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
+        for k, each in enumerate((x, y))
+    )
+    operands = []
+    for each in (x, y):
+        if isinstance(each, Tensor):
+            operands.append((each.dtype, 2 if each._array.ndim else 1))
+        elif isinstance(each, np.ndarray):
+            operands.append((dtypes.from_numpy_dtype(each.dtype), 2 if each.ndim else 1))
+        else:
+            operands.append((dtypes.of_number(each), 0))
+    target = dtypes.result_dtype(*operands)
+    if made.floating and not target.is_floating_point:
+        target = dtypes.get_default_dtype()
+    numpy_dtype = target.numpy
+    if (
+        made.in_float32
+        and numpy_dtype.itemsize == 2
+        and target.is_floating_point
+        and not (isinstance(y, Tensor) and y._array.ndim)
+    ):
+        wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
+        return wide.astype(numpy_dtype), np.ones(
+            (), numpy_dtype
+        )  # the result, and what leaves it as it is
+    return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+
+
+def refuse_booleans(x: Any, y: Any) -> None:
+    """Raise PyTorch's error if one operand of a subtraction is boolean."""
+    booleans = [
+        each._array.dtype.kind == "b" if isinstance(each, Tensor) else isinstance(each, bool)
+        for each in (x, y)
+    ]
+    if all(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if any(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+
+
+def _cast(x: Any, numpy_dtype: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x._array.astype(numpy_dtype, copy=False)
+    if isinstance(x, np.ndarray):
+        return x.astype(numpy_dtype, copy=False)
+    return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
+
+
+def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
+    """Return NumPy's error in PyTorch's class and words (errors that are PyTorch's already come back unchanged)."""
+    text = str(error)
+    if isinstance(error, ValueError) and ("broadcast" in text):
+        shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
+        return RuntimeError(_broadcast_error(made.name, shapes))
+    if isinstance(error, TypeError) and ("ufunc" in text or "numpy boolean" in text):
+        kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
+        if made.name == "sub":
+            refuse_booleans(*values)
+        return RuntimeError(
+            f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}'
+        )
+    return error
+
+
+def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
+    if len(shapes) == 2:
+        a, b = shapes
+        for back in range(1, min(len(a), len(b)) + 1):
+            if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+                dim = max(len(a), len(b)) - back
+                return (
+                    f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at "
+                    f"non-singleton dimension {dim} ({name} of shapes {list(a)} and {list(b)})"
+                )
+    return f"{name}: shapes {', '.join(str(list(shape)) for shape in shapes)} cannot be broadcast together"

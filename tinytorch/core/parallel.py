@@ -1,0 +1,276 @@
+"""Elementwise work on large arrays, shared among threads (floor 1).
+
+NumPy's loops let go of the interpreter's lock, so that Python threads run them side by side. To hand a piece to
+another thread takes some ten microseconds: only large arrays are shared out. The result is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import blas
+
+__all__ = [
+    "BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes",
+]  # fmt: skip
+
+Array = Any
+Piece = Callable[[int, int], None]
+
+# Elements from which on it pays to share a function like exp; sums and products take twice as many.
+LARGE = 1 << 18
+# Elements that work of several steps is done for at a time, so that what is computed on the way stays in the cache. In
+# smaller blocks threads wait for each other: between two calls each needs the interpreter's lock.
+BLOCK = 1 << 18
+
+
+def _available() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_threads = _available()
+_tasks: SimpleQueue[Any] = SimpleQueue()
+_workers = 0
+_starting = threading.Lock()
+_worker = threading.local()
+
+
+def get_threads() -> int:
+    """Return among how many threads large arrays are shared."""
+    return _threads
+
+
+def set_threads(n: int) -> None:
+    """Share large arrays among `n` threads."""
+    global _threads
+    _threads = n
+
+
+def writes(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Say that a function of an array has an argument `out` to write its result into, as ufuncs have."""
+    function.writes = True  # type: ignore[attr-defined]
+    return function
+
+
+def each(function: Callable[..., Array], *operands: Any, out: Array | None = None) -> Array:
+    """Return `function(*operands)`, an elementwise function of arrays that broadcast, or numbers.
+
+    A ufunc writes its pieces into the result, and so does what `writes`. A function that is no ufunc is called for
+    small pieces, one after another in each thread, also where there is one thread: what it computes on the way then
+    stays in the cache.
+
+    Args:
+        function: a ufunc; or a function, which allocates its result.
+        *operands: its arguments. Unless all arrays among them have one shape and are contiguous, nothing is shared.
+        out: an array to write into, for a ufunc.
+    """
+    arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
+    if out is not None:
+        arrays.append(out)
+    shape, size = arrays[0].shape, arrays[0].size
+    into = _has_out(function)
+    if (
+        size < (2 * LARGE if function in _CHEAP else LARGE)
+        or (into and _threads == 1)
+        or not _alike(arrays)
+    ):
+        return function(*operands) if out is None else function(*operands, out=out)
+    flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
+    result = None if out is None else out.reshape(-1)
+    return _in_pieces(function, flat, size, 0 if into else BLOCK, result).reshape(shape)
+
+
+def large(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return an elementwise function of arrays of one shape, and numbers, that shares large arrays."""
+
+    @functools.wraps(function)
+    def shared(x: Array, *others: Any) -> Array:
+        if x.size < LARGE or not isinstance(x, np.ndarray):
+            return function(x, *others)
+        return each(function, x, *others)
+
+    return shared
+
+
+_CHEAP = frozenset(
+    (np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum, np.negative, np.absolute, np.sqrt,
+     np.square, np.reciprocal, np.sign, np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
+)  # fmt: skip
+
+
+def _has_out(function: Callable[..., Array]) -> bool:
+    return isinstance(function, np.ufunc) or hasattr(function, "writes")
+
+
+def rows(function: Callable[..., Array], x: Array, *others: Array) -> Array:
+    """Return `function(x, *others)`, which treats what lies at different places of the first dimension alike and apart.
+
+    The other arrays have the shape of `x`. The result may have another shape, but in the first dimension.
+    """
+    arrays = (x, *others)
+    if x.size < LARGE or x.ndim < 2 or not x.shape[0] or not _alike(arrays):
+        return function(*arrays)
+    per_row = x.size // x.shape[0]
+    return _in_pieces(function, arrays, x.shape[0], max(BLOCK // per_row, 1), None)
+
+
+def _alike(arrays: Sequence[Array]) -> bool:
+    shape = arrays[0].shape
+    return all(type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous for x in arrays)
+
+
+def _in_pieces(
+    function: Callable[..., Array],
+    arrays: Sequence[Any],
+    length: int,
+    block: int,
+    out: Array | None,
+) -> Array:
+    """Return `function(*arrays)`, computed for pieces of the first dimension, of `block` at a time if that is not 0."""
+
+    def part(begin: int, end: int) -> list[Any]:
+        return [x[begin:end] if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
+
+    if out is None:
+        one = function(*part(0, 1))
+        out = np.empty((length, *one.shape[1:]), one.dtype)
+    into = _has_out(function)
+
+    def work(begin: int, end: int) -> None:
+        for start in range(begin, end, block or end - begin):
+            stop = min(start + block, end) if block else end
+            if into:
+                function(*part(start, stop), out=out[start:stop])
+            else:
+                out[start:stop] = function(*part(start, stop))
+
+    share(work, length)
+    return out
+
+
+def share(work: Piece, size: int) -> None:
+    """Call `work(begin, end)` for pieces that make up `range(size)`, in several threads, and wait for all.
+
+    What such work would share in turn is not shared again: each thread does its own.
+    """
+    count = _threads
+    if count == 1 or getattr(_worker, "here", False):
+        work(0, size)
+        return
+    if _workers < count - 1:
+        _start(count - 1)
+    step = math.ceil(size / count)
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    begins = range(step, size, step)
+    for begin in begins:
+        _tasks.put((work, begin, min(begin + step, size), done))
+    _worker.here = True
+    try:
+        work(0, step)
+    finally:
+        _worker.here = False
+        errors = [done.get() for _ in begins]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def blocks(work: Piece, planes: int, size: int) -> None:
+    """Call `work(begin, end)` for blocks of planes of `size` elements, in several threads where they are many."""
+    step = max(BLOCK // max(size, 1), 1)
+
+    def pieces(begin: int, end: int) -> None:
+        for at in range(begin, end, step):
+            work(at, min(at + step, end))
+
+    if planes * size < LARGE or planes < 2:
+        pieces(0, planes)
+    else:
+        share(pieces, planes)
+
+
+def _start(count: int) -> None:
+    global _workers
+    with _starting:
+        while _workers < count:
+            threading.Thread(target=_run, daemon=True, name="tinytorch").start()
+            _workers += 1
+
+
+def _run() -> None:
+    _worker.here = True
+    tasks = _tasks
+    while True:
+        work, begin, end, done = tasks.get()
+        try:
+            work(begin, end)
+        except BaseException as error:
+            done.put(error)
+        else:
+            done.put(None)
+        work = done = None  # it holds arrays
+
+
+def _after_fork() -> None:
+    """Forget the threads, which a forked process does not have."""
+    global _tasks, _workers, _starting
+    _tasks, _workers, _starting = SimpleQueue(), 0, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def get_num_threads() -> int:
+    """Return among how many threads an operation is shared: `OMP_NUM_THREADS`, or the processors this process may use.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.get_num_threads() > 0
+        True
+    """
+    return get_threads()
+
+
+def set_num_threads(num: int, /) -> None:
+    """Set how many threads matrix products (of the OpenBLAS that comes with NumPy) and large arrays are shared among.
+
+    Another BLAS has an environment variable of its own.
+
+    Raises:
+        RuntimeError: `num` is no positive int.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> before = torch.get_num_threads()
+        >>> torch.set_num_threads(1)
+        >>> torch.get_num_threads()
+        1
+        >>> torch.set_num_threads(before)
+    """
+    set_threads(positive("set_num_threads", num))
+    found = blas.threads()
+    if found is not None:
+        found[0](num)
+
+
+def positive(name: str, num: Any) -> int:
+    """Return `num`; raise PyTorch's error if it is no positive int."""
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise RuntimeError(f"{name} expects an int, but got {type(num).__name__}")
+    if num <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
+    return num

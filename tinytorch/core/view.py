@@ -1,0 +1,262 @@
+"""Views: which memory a tensor shares, and how its place in the graph follows writes to it (floor 2).
+
+A view knows its base, the tensor that owns the memory. A write in place counts the memory's version up; a view whose
+`seen` version is older takes a new edge when it is next asked for one: a step from what its base has become by then.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tinytorch.core.graph import Node, numbers
+from tinytorch.core.mode import enable_grad, local
+from tinytorch.kernels import shape as kernels
+
+if TYPE_CHECKING:
+    from tinytorch.core.mode import State
+    from tinytorch.core.tensor import Tensor
+
+# How a view was made. Those of the other kinds cannot be written to where that is to be recorded.
+USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
+
+
+class View:
+    """What makes a tensor a view.
+
+    Attributes:
+        base: the tensor that owns the memory; never a view itself.
+        array: the view's elements, in the base's memory.
+        seen: the version of the memory that the view's edge describes.
+        kind: how it was made (USUAL, SEVERAL, …).
+        own: `requires_grad` was set on the view itself; otherwise it is its base's, unless the view has an edge.
+    """
+
+    __slots__ = ("array", "base", "kind", "own", "seen")
+
+    array: Any
+    by_place: ClassVar[
+        Any
+    ]  # the op that takes a view by its place in memory: `inplace.py` gives it
+    base: Tensor
+    kind: int
+    own: bool
+    seen: int
+
+    def places(self) -> tuple[kernels.Place, kernels.Place]:
+        """Return where the view and its base lie, as seen from the first element of the base."""
+        whole = self.base._array
+        return kernels.place(self.array, whole), kernels.place(whole, whole)
+
+    def replay(self, base: Tensor) -> Tensor:
+        """Return the same view of another tensor, whose memory is laid out as the base's."""
+        made: Tensor = View.by_place(base, *self.places())
+        return made
+
+
+_new: Any = object.__new__
+
+
+def make_view(made: Tensor, source: Tensor, state: State, kind: int = USUAL) -> None:
+    """Make `made`, the result of a view op on `source`, a view of source's base.
+
+    Args:
+        made, source: tensors on the same memory.
+        state: says how views are made now.
+        kind: SEVERAL for an output of an op that has several.
+    """
+    cell = made._cell = source._cell
+    if cell is None:  # an inference tensor: nothing is ever recorded
+        return
+    made._view = view = _new(View)
+    view.array, view.seen, view.own = made._array, cell[0], False
+    if not state.grad:
+        kind = INFERENCE if state.inference else WITHOUT_GRAD
+    parent = source._view
+    if parent is None:
+        view.base, view.kind = source, kind
+    else:
+        view.base = parent.base
+        view.kind = parent.kind if kind == USUAL or parent.kind == INFERENCE else kind
+
+
+def needs_grad(tensor: Tensor) -> bool:
+    """Return whether a tensor requires grad as PyTorch sees it before it looks for writes to the memory."""
+    view = tensor._view
+    if view is None:
+        return tensor._requires_grad
+    return tensor._edge is not None or view.own or view.base._requires_grad
+
+
+def refresh(tensor: Tensor) -> None:
+    """Bring the edge of a view up to date with what was written to the memory that it shares."""
+    view = tensor._view
+    if view is None or (
+        view.seen == tensor._cell[0]  # type: ignore[index]
+        and tensor._requires_grad is view.base._requires_grad
+    ):
+        return
+    base = view.base
+    old = tensor._edge
+    if old is None and not base._requires_grad:
+        tensor._requires_grad = view.own
+    elif view.seen == tensor._cell[0]:  # type: ignore[index]
+        if old is None:
+            tensor._requires_grad = True
+            if not view.own:
+                tensor._accumulator = functools.partial(Nowhere, view.array)
+    elif view.kind != USUAL:
+        raise RuntimeError(
+            _not_writable(tensor, view, "its base or another view of its base has been")
+        )
+    else:
+        follow(tensor, view, view.places())
+
+
+def follow(tensor: Tensor, view: View, places: tuple[kernels.Place, kernels.Place]) -> None:
+    """Give a view its edge from what its base has become: a step by place."""
+    view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
+    with enable_grad():
+        edge = View.by_place(view.base, *places)._edge
+    tensor._edge = edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
+    tensor._requires_grad = True
+    move_retained(tensor, old)
+
+
+class Nowhere(Node):
+    """Where the gradient of a view ends that requires grad only because its base does: nothing takes it up."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, array: Any, name: str = "Nowhere") -> None:
+        self.edges = self.saved = ()
+        self.hooks = None
+        self.number = -next(numbers)
+        self.shape, self.dtype = array.shape, array.dtype
+        self._name = name
+
+    def name(self) -> str:
+        """Return the name of the step that has led nowhere."""
+        return self._name
+
+    def backward(self, g: Tensor, create_graph: bool, needed: set[Node] | None) -> tuple[()]:
+        """Drop the gradient."""
+        return ()
+
+
+def move_retained(tensor: Tensor, old: Any) -> None:
+    """Let `retain_grad` follow a tensor whose edge was `old` to its new edge."""
+    if old is None or old[0].hooks is None or tensor._edge is None:
+        return
+    reference = old[0].hooks.retain.get(old[1])
+    if reference is not None and reference() is tensor:
+        del old[0].hooks.retain[old[1]]
+        node, number = tensor._edge
+        node._own_hooks().retain[number] = reference
+
+
+def check_recorded(tensor: Tensor) -> None:
+    """Raise PyTorch's error if `tensor` must not be written to where that enters the graph."""
+    view, requires_grad = tensor._view, needs_grad(tensor)
+    if view is not None:
+        if view.kind != USUAL:
+            raise RuntimeError(_not_writable(tensor, view, "is being"))
+        if requires_grad and view.base._edge is None:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                "Put the write inside torch.no_grad(), or write to a clone()."
+            )
+    if requires_grad and tensor._edge is None:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. "
+            "Put the write inside torch.no_grad(), or write to a clone()."
+        )
+
+
+def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
+    """Raise PyTorch's error if `tensor` must not be written to in place.
+
+    Args:
+        tensor: what is to be written to.
+        recorded: the write enters the graph.
+        overlap: elements may share a place in memory.
+    """
+    if recorded:
+        check_recorded(tensor)
+    if tensor._cell is None:
+        check_inference()
+    if not overlap and expanded(tensor._array):
+        raise shared_places()
+    announce(tensor)
+
+
+def announce(tensor: Tensor) -> None:
+    """Tell the modes of a write that goes past the ops."""
+    for mode in local.state.modes or ():
+        mode.before_write(tensor)
+
+
+def count_write(tensor: Tensor) -> None:
+    """Count a write in place. An inference tensor is refused only now that it is written to, as PyTorch does."""
+    if tensor._cell is None:
+        check_inference()
+    else:
+        tensor._cell[0] += 1
+
+
+def check_inference() -> None:
+    """Raise PyTorch's error for a write to an inference tensor outside of `inference_mode`."""
+    if not local.state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+
+
+def expanded(array: Any) -> bool:
+    """Return whether several elements share a place in memory by a stride of 0."""
+    return (
+        0 in array.strides
+        and array.size > 0
+        and any(
+            stride == 0 and length > 1
+            for stride, length in zip(array.strides, array.shape, strict=True)
+        )
+    )
+
+
+def shared_places() -> RuntimeError:
+    """Return PyTorch's error for a write to expanded memory."""
+    return RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
+
+
+def _not_writable(tensor: Tensor, view: View, what: str) -> str:
+    edge, inference = tensor._edge, view.kind == INFERENCE
+    maker = edge and f"Output {edge[1]} of {edge[0].name().removesuffix('Backward0')} is a view"
+    if maker and view.kind in (SEVERAL, CUSTOM):
+        text = f"{maker} and {what} modified inplace."
+    else:
+        made = f"{maker} of a view which was" if maker else "A view was"
+        block = "inference" if inference else "no_grad"
+        mode = "in normal mode" if inference else "with grad mode enabled"
+        text = f"{made} created in {block} mode and {what} modified inplace {mode}."
+    if view.kind == SEVERAL:
+        return (
+            f"{text} This view is the output of a function that returns multiple views. Such functions do not allow "
+            "the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        )
+    if view.kind == CUSTOM:
+        return (
+            f"{text} This view was created inside a custom Function (or because an input was returned as-is) and the "
+            "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+            "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+            "output of the custom Function."
+        )
+    return (
+        f"{text} Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+        f"moving both the view and the inplace either both inside the {'inference_mode' if inference else 'no_grad'} "
+        "block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+    )

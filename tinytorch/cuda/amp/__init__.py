@@ -1,9 +1,0 @@
-"""`torch.cuda.amp`: the older names of `torch.amp`, for "cuda" (floor 4)."""
-
-from __future__ import annotations
-
-from tinytorch.cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
-from tinytorch.cuda.amp.common import amp_definitely_not_available
-from tinytorch.cuda.amp.grad_scaler import GradScaler
-
-__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

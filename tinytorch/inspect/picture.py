@@ -1,0 +1,666 @@
+"""The graph as a picture: Mermaid, DOT, and SVG laid out here (floor 4).
+
+The layout is Sugiyama's: each box gets a layer below those of its inputs; what leads past layers passes them as a
+*bend*, a box without size; boxes are ordered within their layers by the mean place of their neighbours, so that few
+lines cross, and get the places nearest to their neighbours that keep them apart. Nothing recurses.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tinytorch.autograd.function import FunctionNode
+from tinytorch.core import dtypes
+from tinytorch.core.graph import AccumulateGrad, Edge, Node, leaf_edge
+from tinytorch.core.op import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
+from tinytorch.core.tensor import Tensor
+
+__all__ = ["Picture", "picture"]
+
+
+class Box(NamedTuple):
+    """A leaf, an operation or a result: its kind, and its lines of text."""
+
+    kind: str
+    lines: list[str]
+
+
+class Arrow(NamedTuple):
+    """The way of a tensor: from output `output` of one box to another; both given by their numbers."""
+
+    source: int
+    output: int
+    target: int
+
+
+class Look(NamedTuple):
+    """How a kind of box is drawn: colours that bear dark text on light and dark pages, and what it means."""
+
+    fill: str
+    stroke: str
+    mermaid: str
+    dot: str
+    meaning: str
+
+
+LOOKS = {
+    "leaf": Look("#cfe5ff", "#0b5cad", '(["{}"])', "box, style=\"rounded,filled\"", "leaf: gets .grad"),
+    "operation": Look("#eceff1", "#5f6b76", '["{}"]', "box, style=filled", "operation: a grad_fn"),
+    "result": Look("#d2f1d5", "#1b7f3b", '[["{}"]]', "box, style=filled, peripheries=2",
+                   "result: backward starts here"),
+}  # fmt: skip
+
+
+def picture(
+    tensors: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
+    params: Any = None,
+    *,
+    show_saved: bool = False,
+) -> Picture:
+    """Return a picture of the graph that `tensors` were computed by (tinytorch's own; PyTorch has none).
+
+    Data flows along the arrows, from the leaves at the top to the results at the bottom; gradients flow against
+    them. The picture shows the graph as it is now, and keeps nothing of it alive.
+
+    Args:
+        tensors: what was computed: a tensor, several, or several by name.
+        params: names for leaves, and for results of operations on the way: a module, a dictionary from name to
+            tensor, or pairs of name and tensor, such as `model.named_parameters()`.
+        show_saved: also say what each operation keeps for the backward pass.
+
+    Raises:
+        TypeError: `tensors` or `params` hold something else.
+        RuntimeError: a tensor does not require grad, so it has no graph.
+        ValueError: there are no tensors.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> drawn = torch.autograd.picture((x * x).sum(), {"x": x})
+        >>> drawn
+        Picture(1 leaf, 2 operations, 1 result)
+        >>> print(drawn)
+        flowchart TD
+            n0(["x<br/>float32 (3,)"]):::leaf
+            n1["MulBackward0<br/>float32 (3,)"]:::operation
+            n2["SumBackward0<br/>float32 ()"]:::operation
+            n3[["result"]]:::result
+            n0 --> n1
+            n0 --> n1
+            n1 --> n2
+            n2 --> n3
+            classDef leaf fill:#cfe5ff,stroke:#0b5cad,color:#111
+            classDef operation fill:#eceff1,stroke:#5f6b76,color:#111
+            classDef result fill:#d2f1d5,stroke:#1b7f3b,color:#111
+        >>> drawn.save("graph.svg")  # doctest: +SKIP
+    """
+    results = _results(tensors)
+    edges = [_edge_of(tensor) for _, tensor in results]
+    names: dict[Edge, str] = {}
+    for name, tensor in _named(params):
+        if tensor.requires_grad:
+            names.setdefault(_edge_of(tensor), name)
+    boxes: list[Box] = []
+    arrows: list[Arrow] = []
+    number: dict[Node, int] = {}
+    for node in _inputs_first([edge[0] for edge in edges]):
+        for edge in node.edges:
+            if edge is not None:
+                arrows.append(Arrow(number[edge[0]], edge[1], len(boxes)))
+        number[node] = len(boxes)
+        boxes.append(_box(node, names, show_saved))
+    for (name, _), (node, output) in zip(results, edges, strict=True):
+        arrows.append(Arrow(number[node], output, len(boxes)))
+        boxes.append(Box("result", [_plain(name)]))
+    several = {number[node] for node in number if node.outputs > 1}
+    return Picture(boxes, arrows, several)
+
+
+class Picture:
+    """What `picture` returns: the graph as `mermaid`, `dot` and `svg`; it shows itself in notebooks.
+
+    `print` gives the Mermaid text, which GitHub and many editors draw (they refuse more than about 500 arrows).
+    """
+
+    def __init__(self, boxes: list[Box], arrows: list[Arrow], several: set[int]) -> None:
+        self._boxes, self._arrows = boxes, arrows
+        self._several = several  # boxes of several outputs: their arrows say which one it is
+
+    @functools.cached_property
+    def mermaid(self) -> str:
+        """The picture as a Mermaid flowchart.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).mermaid[:12])
+            flowchart TD
+        """
+        text = ["flowchart TD"]
+        for k, box in enumerate(self._boxes):
+            label = "<br/>".join(line.translate(_MERMAID) for line in box.lines)
+            text.append(f"    n{k}{LOOKS[box.kind].mermaid.format(label)}:::{box.kind}")
+        for source, output, target in self._arrows:
+            which = f'|"[{output}]"|' if source in self._several else ""
+            text.append(f"    n{source} -->{which} n{target}")
+        for kind in self._kinds():
+            look = LOOKS[kind]
+            text.append(f"    classDef {kind} fill:{look.fill},stroke:{look.stroke},color:#111")
+        return "\n".join(text)
+
+    @functools.cached_property
+    def dot(self) -> str:
+        """The picture in Graphviz's language.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).dot[:9])
+            digraph {
+        """
+        text = ["digraph {", '    bgcolor=transparent; node [fontname="monospace", fontsize=10];',
+                '    edge [color="#767676", fontcolor="#767676", fontname="monospace", fontsize=9];']  # fmt: skip
+        for k, box in enumerate(self._boxes):
+            label = "\\n".join(line.translate(_DOT) for line in box.lines)
+            look = LOOKS[box.kind]
+            text.append(
+                f'    n{k} [label="{label}", shape={look.dot}, fillcolor="{look.fill}", color="{look.stroke}"];'
+            )
+        for source, output, target in self._arrows:
+            which = f' [label="[{output}]"]' if source in self._several else ""
+            text.append(f"    n{source} -> n{target}{which};")
+        return "\n".join([*text, "}"])
+
+    @functools.cached_property
+    def svg(self) -> str:
+        """The picture as a drawing of its own, which browsers show.
+
+        Example:
+            >>> import tinytorch as torch
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> print(torch.autograd.picture((x * 2).sum()).svg[:4])
+            <svg
+        """
+        return _drawn(self._boxes, self._arrows, self._several, self._kinds())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file: .svg, .dot or .gv, .mmd, or .md (Mermaid in a Markdown block).
+
+        Raises:
+            ValueError: the name ends otherwise.
+        """
+        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        if suffix == ".svg":
+            text = self.svg
+        elif suffix in (".dot", ".gv"):
+            text = self.dot
+        elif suffix == ".mmd":
+            text = self.mermaid
+        elif suffix == ".md":
+            text = f"```mermaid\n{self.mermaid}\n```"
+        else:
+            raise ValueError(
+                f"a picture is saved as .svg, .dot, .gv, .mmd or .md, not as '{suffix}'"
+            )
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    def _kinds(self) -> list[str]:
+        present = {box.kind for box in self._boxes}
+        return [kind for kind in LOOKS if kind in present]
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.mermaid
+
+    def __repr__(self) -> str:
+        counts = []
+        for kind, plural in (
+            ("leaf", "leaves"),
+            ("operation", "operations"),
+            ("result", "results"),
+        ):
+            count = sum(box.kind == kind for box in self._boxes)
+            counts.append(f"{count} {kind if count == 1 else plural}")
+        return f"Picture({', '.join(counts)})"
+
+
+# What is in the picture ---------------------------------------------------------------------------
+
+
+def _results(tensors: Any) -> list[tuple[str, Tensor]]:
+    """Return what is to be drawn, named."""
+    if isinstance(tensors, Tensor):
+        found = [("result", tensors)]
+    elif isinstance(tensors, Mapping):
+        found = list(tensors.items())
+    else:
+        found = [(f"result {k}", tensor) for k, tensor in enumerate(tensors)]
+    if not found:
+        raise ValueError("there is nothing to draw: no tensors")
+    for k, (name, tensor) in enumerate(found):
+        _check(name, tensor)
+        if not tensor.requires_grad:
+            raise RuntimeError(
+                f"element {k} of tensors does not require grad and does not have a grad_fn: there is no graph to draw"
+            )
+    return found
+
+
+def _named(params: Any) -> Iterable[tuple[str, Tensor]]:
+    """Return the pairs of name and tensor."""
+    if params is None:
+        return []
+    if hasattr(params, "named_parameters"):
+        params = params.named_parameters()
+    pairs = list(params.items() if isinstance(params, Mapping) else params)
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"params: expected pairs of name and tensor, not {type(pair).__name__}")
+        _check(*pair)
+    return pairs
+
+
+def _check(name: Any, tensor: Any) -> None:
+    if not isinstance(name, str) or not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"expected a name and a Tensor, not {type(name).__name__} and {type(tensor).__name__}"
+        )
+
+
+def _edge_of(tensor: Tensor) -> Edge:
+    return tensor._current()._edge or leaf_edge(tensor)
+
+
+def _inputs_first(roots: Iterable[Node]) -> list[Node]:
+    """Return the nodes that lead to `roots`, each after its inputs, these in the order of the arguments."""
+    found: dict[Node, None] = {}
+    stack = list(roots)[::-1]
+    while stack:
+        node = stack[-1]
+        waiting = [edge[0] for edge in reversed(node.edges) if edge and edge[0] not in found]
+        if waiting and node not in found:
+            stack += waiting
+        else:
+            found[stack.pop()] = None
+    return list(found)
+
+
+def _box(node: Node, names: dict[Edge, str], show_saved: bool) -> Box:
+    if isinstance(node, AccumulateGrad):
+        title = names.get((node, 0), type(node.variable).__name__)
+        return Box("leaf", [_plain(title), _described(node.dtype, node.shape)])
+    shapes, kinds = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
+    lines = [_plain(node.name().rpartition("::")[2])]
+    for k in range(min(len(shapes), _MOST_OUTPUTS)):
+        name = f"{_plain(names[node, k])}: " if (node, k) in names else ""
+        lines.append(name + _described(kinds[k], shapes[k]))
+    if len(shapes) > _MOST_OUTPUTS:
+        lines.append(f"… {len(shapes)} outputs")
+    return Box("operation", lines + (_saved(node) if show_saved else []))
+
+
+_MOST_OUTPUTS = 4  # that are described one by one
+
+
+def _saved(node: Node) -> list[str]:
+    """Return a line for each tensor that a node keeps for its backward."""
+    if node.saved is None:
+        return ["freed by backward"]
+    kept: list[
+        tuple[str, Any]
+    ] = []  # names with a tensor or an array; or None, for what a hook packed
+    if isinstance(node, OpNode):
+        names = {INPUT: node.op.arguments, RESIDUAL: node.op.residuals}
+        for source, item in zip(node.plan.sources, node.saved, strict=True):
+            packed = source[0] == PACKED
+            kind, position = source[1] if packed else source
+            if kind in (INPUT, OUTPUT, RESIDUAL):
+                name = "out" if kind == OUTPUT else names[kind][position]
+                kept.append((name, None if packed else item[0]))
+    elif isinstance(node, FunctionNode):
+        for k, item in enumerate(node.saved):
+            if item is not None:
+                kept.append((f"[{k}]", item[0] if len(item) == 4 else None))
+    arrays = [(name, getattr(value, "_array", value)) for name, value in kept]
+    return [
+        f"keeps {name}: "
+        + ("packed by a hook" if array is None else _described(array.dtype, array.shape))
+        for name, array in arrays
+    ]
+
+
+def _described(kind: Any, shape: Any) -> str:
+    return "no tensor" if kind is None else f"{dtypes.from_numpy_dtype(kind).name} {tuple(shape)}"
+
+
+def _plain(text: str) -> str:
+    """Return text with what no file may hold replaced: control characters and halves of characters."""
+    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+
+
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+_MERMAID = str.maketrans({
+    "#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "\\": "#92;", "`": "#96;",
+})  # fmt: skip
+_DOT = str.maketrans({"\\": "\\\\", '"': '\\"'})
+
+
+# The layout ---------------------------------------------------------------------------------------
+
+_FONT, _LINE = 12, 16  # size of the letters, distance of the lines
+_PAD, _APART, _GAP, _BEND = 9, 18, 38, 10  # inside a box; between boxes, layers, bends
+_SWEEPS = 8
+
+
+class Layout:
+    """Where boxes and lines go.
+
+    A *port* is a pair (box, output). What leads from a port past layers does so in one line of bends for all its
+    targets.
+
+    Attributes:
+        layer, width, height, x: per item (the boxes, then the bends); `x` is the centre.
+        layers: per layer its items from left to right.
+        top: per layer the place where it starts, and how high it is.
+        bends: per port its bends, from the first layer that it passes.
+        size: width and height of all.
+    """
+
+    def __init__(self, boxes: list[Box], arrows: list[Arrow]) -> None:
+        self.width = [_width(box) for box in boxes]
+        self.height = [_LINE * len(box.lines) + 2 * _PAD - 4 for box in boxes]
+        self.layer = _layers(len(boxes), arrows)
+        self.bends = self._bend(arrows)
+        self.up: list[list[int]] = [[] for _ in self.layer]
+        self.down: list[list[int]] = [[] for _ in self.layer]
+        for (source, _), bends in self.bends.items():
+            for upper, lower in itertools.pairwise([source, *bends]):
+                self._join(upper, lower)
+        for arrow in arrows:
+            self._join(self.last_above(arrow), arrow.target)
+        self.layers = self._order(len(boxes))
+        self.x = self._place()
+        self.top: list[tuple[int, int]] = []
+        y = 0
+        for items in self.layers:
+            high = max(self.height[item] for item in items)
+            self.top.append((y, high))
+            y += high + _GAP
+        right = max(x + width / 2 for x, width in zip(self.x, self.width, strict=True))
+        self.size = (round(right), y - _GAP)
+
+    def last_above(self, arrow: Arrow) -> int:
+        """Return the item from which a line leads to the target: the last bend, or the source itself."""
+        passed = self.layer[arrow.target] - self.layer[arrow.source] - 1
+        bends = self.bends.get((arrow.source, arrow.output), ())
+        return bends[passed - 1] if 0 < passed <= len(bends) else arrow.source
+
+    def _join(self, upper: int, lower: int) -> None:
+        # (A line that is too long for bends joins layers that are not neighbours: it has no say in the order.)
+        if self.layer[lower] - self.layer[upper] == 1:
+            self.down[upper].append(lower)
+            self.up[lower].append(upper)
+
+    def _bend(self, arrows: list[Arrow]) -> dict[tuple[int, int], list[int]]:
+        """Return each port's bends; the longest lines go without, where all would be too many."""
+        passed: dict[tuple[int, int], int] = {}
+        for source, output, target in arrows:
+            count = self.layer[target] - self.layer[source] - 1
+            passed[source, output] = max(count, passed.get((source, output), 0))
+        left = 1000 + 4 * (len(self.width) + len(arrows))
+        bends: dict[tuple[int, int], list[int]] = {}
+        for port, count in sorted(passed.items(), key=lambda item: (item[1], item[0])):
+            left -= count
+            if left < 0:
+                break
+            first = len(self.layer)
+            bends[port] = list(range(first, first + count))
+            above = self.layer[port[0]]
+            self.layer += range(above + 1, above + 1 + count)
+            self.width += [0] * count
+            self.height += [0] * count
+        return bends
+
+    def _order(self, boxes: int) -> list[list[int]]:
+        """Return the layers' items in an order in which few lines cross."""
+        start = list(range(boxes)) + [0] * (len(self.layer) - boxes)
+        for (source, _), bends in self.bends.items():
+            for bend in bends:
+                start[bend] = source
+        layers: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
+        for item in sorted(range(len(start)), key=lambda item: start[item]):
+            layers[self.layer[item]].append(item)
+        place = [0] * len(start)
+        for items in layers:
+            for k, item in enumerate(items):
+                place[item] = k
+        best, fewest = [list(items) for items in layers], self._crossings(layers, place)
+        for sweep in range(_SWEEPS):
+            if not fewest:
+                break
+            near = self.down if sweep % 2 else self.up
+            for items in reversed(layers) if sweep % 2 else layers:
+                key = {
+                    item: _mean([place[each] for each in near[item]], place[item]) for item in items
+                }
+                items.sort(key=key.__getitem__)
+                for k, item in enumerate(items):
+                    place[item] = k
+            crossings = self._crossings(layers, place)
+            if crossings < fewest:
+                best, fewest = [list(items) for items in layers], crossings
+        return best
+
+    def _crossings(self, layers: list[list[int]], place: list[int]) -> int:
+        count = 0
+        for items in layers:
+            seen: list[int] = []  # the lower ends of the lines so far, in order
+            for item in items:
+                ends = sorted(place[each] for each in self.down[item])
+                count += sum(len(seen) - bisect_right(seen, end) for end in ends)
+                for end in ends:
+                    insort(seen, end)
+        return count
+
+    def _place(self) -> list[int]:
+        """Return the centres: as near to those of the neighbours as the boxes' widths allow."""
+        x = [0.0] * len(self.layer)
+        for items in self.layers:
+            for k, item in enumerate(items[1:], 1):
+                x[item] = x[items[k - 1]] + self._distance(items[k - 1], item)
+        # Leaves give way: what is computed goes where what is computed before and after it is.
+        computed = [[each for each in up if self.up[each]] or up for up in self.up]
+        both = [up + down for up, down in zip(computed, self.down, strict=True)]
+        weights = [8.0 if not width else 1.0 if up else 0.02
+                   for width, up in zip(self.width, self.up, strict=True)]  # fmt: skip
+        # In the end, what follows one thing and is followed by one stands right below.
+        straight = [up if len(up) == 1 == len(self.down[up[0]]) else [] for up in computed]
+        sweeps = [computed, self.down] * (_SWEEPS // 2) + [both] * _SWEEPS + [straight]
+        for sweep, near in enumerate(sweeps):
+            for items in reversed(self.layers) if sweep % 2 else self.layers:
+                wanted = [_mean([x[each] for each in near[item]], x[item]) for item in items]
+                gaps = [self._distance(a, b) for a, b in itertools.pairwise(items)]
+                places = _apart(wanted, [weights[item] for item in items], gaps)
+                for item, place in zip(items, places, strict=True):
+                    x[item] = place
+        left = min(place - width / 2 for place, width in zip(x, self.width, strict=True))
+        return [round(place - left) for place in x]
+
+    def _distance(self, a: int, b: int) -> float:
+        room = _APART if self.width[a] or self.width[b] else _BEND
+        return (self.width[a] + self.width[b]) / 2 + room
+
+
+def _width(box: Box) -> int:
+    """Return a box's width, from its longest line: an even number."""
+    # Letters of equal width; those of other scripts take up to twice as much.
+    longest = max(sum(1 if each < "\u1100" else 1.7 for each in line) for line in box.lines)
+    return 2 * round((longest * 0.62 * _FONT + 2 * _PAD) / 2)
+
+
+def _layers(count: int, arrows: list[Arrow]) -> list[int]:
+    """Return each box's layer: below its inputs; what has at most one input stands just above what uses it."""
+    layer, inputs = [0] * count, [0] * count
+    users: list[list[int]] = [[] for _ in range(count)]
+    for source, _, target in arrows:  # in the order of their targets, inputs first
+        layer[target] = max(layer[target], layer[source] + 1)
+        inputs[target] += 1
+        users[source].append(target)
+    for k in reversed(range(count)):
+        if inputs[k] <= 1 and users[k]:
+            layer[k] = min(layer[user] for user in users[k]) - 1
+    return layer
+
+
+def _mean(values: list[Any], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+def _apart(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
+    """Return the places nearest to `wanted` (weighted squares) in which neighbours are `gaps` apart.
+
+    Less the gaps before them places only have to ascend; neighbours that do not are pooled at their mean.
+    """
+    offsets = [0.0]
+    for gap in gaps:
+        offsets.append(offsets[-1] + gap)
+    pools: list[tuple[float, float, int]] = []  # (mean, weight, how many)
+    for want, weight, offset in zip(wanted, weights, offsets, strict=True):
+        mean, count = want - offset, 1
+        while pools and pools[-1][0] > mean:
+            other, heavy, many = pools.pop()
+            mean = (mean * weight + other * heavy) / (weight + heavy)
+            weight, count = weight + heavy, count + many
+        pools.append((mean, weight, count))
+    means = [mean for mean, _, count in pools for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+# The drawing --------------------------------------------------------------------------------------
+
+
+def _drawn(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list[str]) -> str:
+    layout = Layout(boxes, arrows)
+    legend = [Box(kind, [LOOKS[kind].meaning]) for kind in kinds]
+    legend_width = sum(_width(box) + _APART for box in legend) - _APART
+    width, height = layout.size
+    width, bottom = max(width, legend_width), height + _GAP
+    height = bottom + _LINE + 2 * _PAD - 4
+    m = 10  # the margin
+    text = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-m} {-m} {width + 2 * m} {height + 2 * m}" '
+        f'width="{width + 2 * m}" height="{height + 2 * m}" role="img" '
+        f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{_FONT}">',
+        "<title>Graph of the computation, from its leaves (top) to its results (bottom)</title>",
+        '<g fill="none" stroke="#767676" stroke-width="1.3">',
+        *[f'<path d="{line}"/>' for line in _lines(layout, arrows)],
+        "</g>",
+    ]
+    tops = [_top(layout, k) for k in range(len(boxes))]
+    text += [_rectangle(box, layout.x[k], tops[k], layout.width[k], layout.height[k])
+             for k, box in enumerate(boxes)]  # fmt: skip
+    for (source, output), x in sorted(_ports(layout, arrows).items()):
+        if source in several:
+            y = tops[source] + layout.height[source] + 12
+            text.append(
+                f'<text x="{x + 4}" y="{y}" fill="#767676" font-size="10">[{output}]</text>'
+            )
+    x = 0
+    for box in legend:
+        text.append(_rectangle(box, x + _width(box) / 2, bottom, _width(box), height - bottom))
+        x += _width(box) + _APART
+    return "\n".join([*text, "</svg>"])
+
+
+def _rectangle(box: Box, x: float, y: int, width: int, height: int) -> str:
+    look = LOOKS[box.kind]
+    corner = {"leaf": min(height, 40) // 2, "operation": 3, "result": 0}[box.kind]
+    heavy = 3 if box.kind == "result" else 1.3
+    lines = [
+        f'<text x="{round(x)}" y="{y + _PAD + 9 + k * _LINE}">{line.translate(_XML)}</text>'
+        for k, line in enumerate(box.lines)
+    ]
+    return (
+        f'<rect x="{round(x - width / 2)}" y="{y}" width="{width}" height="{height}" rx="{corner}" '
+        f'fill="{look.fill}" stroke="{look.stroke}" stroke-width="{heavy}"/>'
+        f'<g text-anchor="middle" fill="#111">{"".join(lines)}</g>'
+    )
+
+
+def _ports(layout: Layout, arrows: list[Arrow]) -> dict[tuple[int, int], int]:
+    """Return where on their box's lower side lines leave: one place for each output that is used."""
+    toward: dict[tuple[int, int], int] = {}
+    for arrow in arrows:
+        port = arrow[:2]
+        bends = layout.bends.get(port)
+        toward.setdefault(port, layout.x[bends[0] if bends else arrow.target])
+    outputs: dict[int, list[int]] = {}
+    for box, output in sorted(toward, key=lambda port: (toward[port], port)):
+        outputs.setdefault(box, []).append(output)
+    return {
+        (box, output): place
+        for box, used in outputs.items()
+        for output, place in zip(used, _spread(layout, box, len(used), 40), strict=True)
+    }
+
+
+def _spread(layout: Layout, box: int, count: int, most: int) -> list[int]:
+    """Return `count` places along a side of a box, at most `most` apart."""
+    step = min(most, layout.width[box] / (count + 1))
+    return [round(layout.x[box] + (k - (count - 1) / 2) * step) for k in range(count)]
+
+
+def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
+    """Return a path for each port: through its bends, and from there to its targets."""
+    ports = _ports(layout, arrows)
+    paths: dict[tuple[int, int], list[str]] = {port: [] for port in ports}
+    for port, bends in layout.bends.items():
+        x, above = ports[port], layout.layer[port[0]]
+        for bend in bends:
+            start = f"M{x} {_bottom(layout, port[0])}" if bend == bends[0] else ""
+            paths[port].append(start + _curve(layout, above, x, above + 1, layout.x[bend]))
+            x, above = layout.x[bend], above + 1
+    arriving: dict[int, list[Arrow]] = {}
+    for arrow in arrows:
+        arriving.setdefault(arrow.target, []).append(arrow)
+    for target, here in arriving.items():
+        starts = []
+        for arrow in here:
+            item = layout.last_above(arrow)
+            above = layout.layer[item]
+            if item == arrow.source:
+                starts.append((ports[arrow[:2]], _bottom(layout, item), above, arrow))
+            else:
+                starts.append((layout.x[item], layout.top[above][0], above, arrow))
+        starts.sort()  # from left to right, so that they do not cross in front of the target
+        ends = _spread(layout, target, len(here), 24)
+        for (x, y, above, arrow), end in zip(starts, ends, strict=True):
+            curve = _curve(layout, above, x, layout.layer[target], end)
+            head = f"V{_top(layout, target)}m-3-6l3 6 3-6"
+            paths[arrow[:2]].append(f"M{x} {y}{curve}{head}")
+    return ["".join(path) for path in paths.values()]
+
+
+def _curve(layout: Layout, above: int, x: int, below: int, end: int) -> str:
+    """Return the way from the lower edge of a layer to the upper edge of one below, upright at both ends."""
+    upper, lower = sum(layout.top[above]), layout.top[below][0]
+    middle = (upper + lower) // 2
+    return f"V{upper}C{x} {middle} {end} {middle} {end} {lower}"
+
+
+def _top(layout: Layout, box: int) -> int:
+    """Return where a box starts: it stands in the middle of its layer."""
+    top, high = layout.top[layout.layer[box]]
+    return top + (high - layout.height[box]) // 2
+
+
+def _bottom(layout: Layout, box: int) -> int:
+    return _top(layout, box) + layout.height[box]

@@ -1,0 +1,464 @@
+"""`summary(model, input_size)`: a model's layers, their outputs, parameters, multiplications and memory (floor 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.graph import RemovableHandle
+from tinytorch.core.mode import DispatchMode, no_grad
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.create import zeros
+from tinytorch.ops.random import fork_rng, rand
+
+__all__ = ["LayerSummary", "ModelSummary", "summary"]
+
+
+@dataclass
+class LayerSummary:
+    """One call of a layer; its numbers are its own, without those of the layers it calls.
+
+    Attributes:
+        name: of the layer in the one that holds it; of the model its type.
+        path: its full name, as in `named_modules()`; "" for the model.
+        type: the name of its class.
+        depth: in how many calls it lies.
+        output_shape: of its output: a tuple of sizes, or for several tensors a list or dict of these.
+        parameters: of its own, and of layers in it that are not called; those counted before are not counted again.
+        trainable_parameters: those among them that require grad.
+        multiply_adds: what its own operations take.
+        output_bytes: memory of its output that is not its input's; 0 if it calls other layers.
+        recursive: whether the layer was called before.
+    """
+
+    name: str
+    path: str
+    type: str
+    depth: int
+    output_shape: Any = None
+    parameters: int = 0
+    trainable_parameters: int = 0
+    multiply_adds: int = 0
+    output_bytes: int = 0
+    recursive: bool = False
+    children: list[LayerSummary] = field(default_factory=list, repr=False)
+
+    def __iter__(self) -> Iterator[LayerSummary]:
+        """Go through this call and those inside it, in the order of their beginnings."""
+        yield self
+        for child in self.children:
+            yield from child
+
+
+@dataclass(repr=False)
+class ModelSummary:
+    """What `summary` found; its `str` is a table.
+
+    Attributes:
+        layers: a `LayerSummary` per call of a layer, in the order of the calls; the first is the model.
+        total_parameters: of the model, shared ones counted once.
+        trainable_parameters: those among them that require grad.
+        multiply_adds: of one forward pass.
+        input_bytes: memory of the inputs.
+        activation_bytes: memory of the outputs of all layers that call no others.
+        parameter_bytes: memory of the parameters.
+        buffer_bytes: memory of the buffers.
+        depth: how deep the table goes, None for all of it.
+    """
+
+    layers: list[LayerSummary]
+    total_parameters: int
+    trainable_parameters: int
+    multiply_adds: int
+    input_bytes: int
+    activation_bytes: int
+    parameter_bytes: int
+    buffer_bytes: int
+    depth: int | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Memory of inputs, activations, parameters and buffers."""
+        return self.input_bytes + self.activation_bytes + self.parameter_bytes + self.buffer_bytes
+
+    def __str__(self) -> str:
+        rows = [("Layer", "Output shape", "Parameters", "Multiply-adds")]
+        rows += [_row(layer, self.depth) for layer in self.layers if self._shown(layer)]
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = [
+            f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}  {work:>{widths[3]}}"
+            for name, shape, count, work in rows
+        ]
+        frozen = self.total_parameters - self.trainable_parameters
+        double, single = "=" * len(lines[0]), "-" * len(lines[0])
+        totals = [
+            f"Parameters: {self.total_parameters:,}",
+            f"  trainable: {self.trainable_parameters:,}",
+            f"  not trainable: {frozen:,}",
+            f"Multiply-adds: {self.multiply_adds:,}",
+            single,
+            f"Input: {_bytes(self.input_bytes)}",
+            f"Activations: {_bytes(self.activation_bytes)}",
+            f"Parameters: {_bytes(self.parameter_bytes)}",
+            f"Buffers: {_bytes(self.buffer_bytes)}",
+            f"Together: {_bytes(self.total_bytes)}",
+        ]
+        table = [double, lines[0], double, *lines[1:], double, *totals, double]
+        return "\n".join(line.rstrip() for line in table)
+
+    __repr__ = __str__
+
+    def _shown(self, layer: LayerSummary) -> bool:
+        return self.depth is None or layer.depth <= self.depth
+
+
+def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
+    """Return the cells of a layer; where the table ends, with what the layers below it have."""
+    counted = list(layer) if layer.depth == depth else [layer]
+    parameters = sum(each.parameters for each in counted)
+    trainable = sum(each.trainable_parameters for each in counted)
+    work = sum(each.multiply_adds for each in counted)
+    count = f"{parameters:,}" if parameters else "-"
+    if parameters and not trainable:
+        count = f"({count})"
+    if layer.recursive:
+        count = "(recursive)"
+    name = layer.type if not layer.path else f"{layer.name}: {layer.type}"
+    return (
+        "  " * layer.depth + name,
+        _shape_text(layer.output_shape),
+        count,
+        f"{work or '-':{',' if work else ''}}",
+    )
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
+
+
+# Structures of tensors ----------------------------------------------------------------------------
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Give the tensors in nested lists, tuples and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _shape_of(value: Any) -> Any:
+    """Return the shape of a tensor as a tuple; of a list, tuple or dict, a list or dict of them."""
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    if isinstance(value, Mapping):
+        return {key: _shape_of(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shape_of(each) for each in value]
+    return None
+
+
+def _shapes(shape: Any) -> Iterator[tuple[int, ...]]:
+    if isinstance(shape, tuple):
+        yield shape
+    elif shape is not None:
+        for each in shape.values() if isinstance(shape, dict) else shape:
+            yield from _shapes(each)
+
+
+def _shape_text(shape: Any) -> str:
+    found = [str(list(each)) for each in _shapes(shape)]
+    return "-" if not found else found[0] + (", ..." if len(found) > 1 else "")
+
+
+def _size(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+# Multiply-adds ------------------------------------------------------------------------------------
+
+
+def _length(x: Tensor) -> int:
+    return x.shape[-1] if x.ndim else 1
+
+
+def _per_step(x: Tensor, *weights: Tensor | None) -> int:
+    """Return the products of recurrent weights, each used once per step of each sequence."""
+    steps = math.prod(x.shape[:-1])
+    return steps * sum(each.numel() for each in weights if each is not None)
+
+
+#: By the name of an op: from its output and its arguments to its multiplications. What has no matrix product counts
+#: as nothing: elementwise work, normalization, pooling, biases.
+_MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
+    "linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
+    "mm": lambda out, x, y, *rest: out.numel() * _length(x),
+    "bmm": lambda out, x, y, *rest: out.numel() * _length(x),
+    "mv": lambda out, x, y, *rest: x.numel(),
+    "dot": lambda out, x, y, *rest: x.numel(),
+    "addmm": lambda out, add, x, y, *rest: out.numel() * _length(x),
+    "baddbmm": lambda out, add, x, y, *rest: out.numel() * _length(x),
+    "addbmm": lambda out, add, x, y, *rest: x.numel() * _length(y),
+    "addmv": lambda out, add, x, y, *rest: x.numel(),
+    "_conv": lambda out, x, weight, *rest: out.numel() * math.prod(weight.shape[1:]),
+    "_conv_input": lambda out, x, weight, *rest: x.numel() * math.prod(weight.shape[1:]),
+    "_attention": lambda out, q, k, v, *rest: (
+        math.prod(out.shape[:-1]) * k.shape[-2] * (_length(q) + _length(v))
+    ),
+    "_lstm_layer": lambda out, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *rest: _per_step(x, w_ih, w_hh, w_hr),
+    "_gru_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
+    "_rnn_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
+}  # fmt: skip
+
+
+class _Watch(DispatchMode):
+    """Notes the calls of a model's layers, and what their ops take."""
+
+    def __init__(self, model: Module) -> None:
+        self.names = {module: path for path, module in model.named_modules()}
+        self.root: LayerSummary | None = None
+        self.open: list[LayerSummary] = []
+        self.raised: list[LayerSummary] = []
+        self.called: dict[int, Module] = {}
+        self.first: list[tuple[LayerSummary, Module]] = []
+        self.handles: list[RemovableHandle] = []
+
+    def __enter__(self) -> _Watch:
+        for module in self.names:
+            self.handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
+            self.handles.append(module.register_forward_hook(self._end, always_call=True))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        for handle in self.handles:
+            handle.remove()
+
+    def _begin(self, module: Module, args: Any) -> None:
+        path = self.names[module]
+        name = path.rpartition(".")[2] or type(module).__name__
+        row = LayerSummary(name, path, type(module).__name__, len(self.open))
+        row.recursive = id(module) in self.called
+        if not row.recursive:
+            self.called[id(module)] = module
+            self.first.append((row, module))
+        if self.open:
+            self.open[-1].children.append(row)
+        elif self.root is None:
+            self.root = row
+        self.open.append(row)
+
+    def _end(self, module: Module, args: Any, output: Any) -> None:
+        row = self.open.pop()
+        if output is None:  # it raised
+            self.raised.append(row)
+            return
+        self.raised.clear()  # if there were any, the error was caught
+        row.output_shape = _shape_of(output)
+        if not row.children:
+            given = [each._array for each in _tensors(args)]
+            for each in _tensors(output):
+                if not any(np.may_share_memory(each._array, other) for other in given):
+                    row.output_bytes += _size(each)
+
+    def call(
+        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the result of a call, whose multiplications are noted."""
+        result = caller(*args, **kwargs)
+        count = _MULTIPLY_ADDS.get(getattr(op, "name", ""))
+        if count is not None and self.open:
+            out = result[0] if isinstance(result, tuple) else result
+            self.open[-1].multiply_adds += count(out, *op.bind(args, kwargs))
+        return result
+
+    def count_parameters(self) -> None:
+        """Give each layer its parameters, those of layers that are not called to the one around them."""
+        seen: set[int] = set()
+
+        def own(module: Module) -> Iterator[Parameter]:
+            yield from (each for each in module._parameters.values() if each is not None)
+            for child in module.children():
+                if id(child) not in self.called:
+                    yield from own(child)
+
+        for row, module in self.first:
+            for parameter in own(module):
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    row.parameters += parameter.numel()
+                    row.trainable_parameters += parameter.numel() if parameter.requires_grad else 0
+
+
+# Inputs -------------------------------------------------------------------------------------------
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(each, int) and not isinstance(each, bool) for each in value
+    )
+
+
+def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
+    """Return inputs of the given sizes: floating-point ones drawn from [0, 1), others 0."""
+    several = (
+        isinstance(input_size, (list, tuple))
+        and len(input_size) > 0
+        and all(map(_is_size, input_size))
+    )
+    sizes = list(input_size) if several else [input_size]
+    for size in sizes:
+        if not _is_size(size):
+            raise TypeError(
+                "summary(): input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
+                f"but got {input_size!r}"
+            )
+        if any(each < 0 for each in size):
+            raise ValueError(
+                f"summary(): a size cannot be negative, but got input_size={input_size!r}"
+            )
+    if dtype is None:
+        floats = (each.dtype for each in model.parameters() if each.dtype.is_floating_point)
+        dtype = next(floats, dtypes.get_default_dtype())
+    kinds = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * len(sizes)
+    for kind in kinds:
+        if not isinstance(kind, dtypes.dtype):
+            raise TypeError(
+                f"summary(): dtype should be a dtype or a list of dtypes, but got {kind!r}"
+            )
+    if len(kinds) != len(sizes):
+        raise ValueError(f"summary(): got {len(sizes)} sizes but {len(kinds)} dtypes")
+    return [
+        rand(tuple(size), dtype=kind) if kind.is_floating_point else zeros(tuple(size), dtype=kind)
+        for size, kind in zip(sizes, kinds, strict=True)
+    ]  # fmt: skip
+
+
+def summary(
+    model: Module,
+    input_size: Sequence[int] | Sequence[Sequence[int]] | None = None,
+    input_data: Any = None,
+    *,
+    dtype: dtypes.dtype | Sequence[dtypes.dtype] | None = None,
+    depth: int | None = None,
+    **kwargs: Any,
+) -> ModelSummary:
+    """Return a model's layers, with the shapes of their outputs, their parameters, multiplications and memory.
+
+    The model is called once, in evaluation mode and without recording; its modes, buffers and the random numbers are
+    afterwards as before. (Lazy layers get their parameters.) Counted are the multiplications of matrix products,
+    convolutions, recurrent layers and attention, wherever they are called; other work, and adding biases, is not.
+
+    Args:
+        model: what to look at.
+        input_size: the size of the input, the batch included; or a list of sizes, for several inputs.
+        input_data: the input itself, in place of a size: a tensor, a list or tuple of arguments, or a dict of named
+            ones.
+        dtype: of the inputs made from sizes, or a list with one for each; by default that of the parameters. Inputs of
+            integers are 0.
+        depth: how deep the table goes; layers below it are added to the last one shown. By default all are shown.
+        kwargs: more arguments of the model's call.
+
+    Returns:
+        a `ModelSummary`: print it for a table, or read its numbers.
+
+    Raises:
+        TypeError: the model is no Module, or a size or dtype is none.
+        ValueError: not exactly one of `input_size` and `input_data` is given, or sizes and dtypes do not match.
+        RuntimeError: the model does not take this input; the message says which layer failed.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch import nn
+        >>> model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 26 * 26, 10))
+        >>> print(torch.summary(model, (1, 1, 28, 28)))
+        =======================================================
+        Layer         Output shape    Parameters  Multiply-adds
+        =======================================================
+        Sequential    [1, 10]                  -              -
+          0: Conv2d   [1, 8, 26, 26]          80         48,672
+          1: ReLU     [1, 8, 26, 26]           -              -
+          2: Flatten  [1, 5408]                -              -
+          3: Linear   [1, 10]             54,090         54,080
+        =======================================================
+        Parameters: 54,170
+          trainable: 54,170
+          not trainable: 0
+        Multiply-adds: 102,752
+        -------------------------------------------------------
+        Input: 3.14 kB
+        Activations: 43.30 kB
+        Parameters: 216.68 kB
+        Buffers: 0 B
+        Together: 263.12 kB
+        =======================================================
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"summary(): model should be a Module, but got {type(model).__name__}")
+    if (input_size is None) == (input_data is None):
+        raise ValueError("summary(): give either input_size or input_data")
+    if depth is not None and (not isinstance(depth, int) or depth < 0):
+        raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r}")
+    training = [(module, module.training) for module in model.modules()]
+    watch = _Watch(model)
+    with fork_rng():
+        args: Sequence[Any] = ()
+        if input_data is None:
+            args = _inputs_of(input_size, dtype, model)
+        elif isinstance(input_data, Mapping):
+            kwargs = {**input_data, **kwargs}
+        else:
+            args = input_data if isinstance(input_data, (list, tuple)) else (input_data,)
+        model.eval()
+        try:
+            with no_grad(), watch:
+                model(*args, **kwargs)
+        except Exception as error:
+            raise RuntimeError(_failure(watch, args, kwargs, error)) from error
+        finally:
+            for module, mode in training:
+                module.training = mode
+    watch.count_parameters()
+    assert watch.root is not None
+    layers = list(watch.root)
+    parameters = list(model.parameters())
+    return ModelSummary(
+        layers=layers,
+        total_parameters=sum(each.numel() for each in parameters),
+        trainable_parameters=sum(each.numel() for each in parameters if each.requires_grad),
+        multiply_adds=sum(layer.multiply_adds for layer in layers),
+        input_bytes=sum(map(_size, _tensors([args, kwargs]))),
+        activation_bytes=sum(layer.output_bytes for layer in layers),
+        parameter_bytes=sum(map(_size, parameters)),
+        buffer_bytes=sum(map(_size, model.buffers())),
+        depth=depth,
+    )
+
+
+def _failure(watch: _Watch, args: Any, kwargs: Any, error: Exception) -> str:
+    """Return what to say when the model's call raised `error`."""
+    shapes = ", ".join(str(list(each.shape)) for each in _tensors([args, kwargs])) or "no tensors"
+    text = f"summary(): the model failed on inputs of {shapes}"
+    if watch.raised:
+        row = watch.raised[0]
+        text += f", in {row.path or 'the model'} ({row.type})"
+    done = [row for row in watch.root or () if row.output_shape is not None and not row.children]
+    if done:
+        last = done[-1]
+        text += f", after {last.path} ({last.type}) had given {_shape_text(last.output_shape)}"
+    return f"{text}: {type(error).__name__}: {error}"

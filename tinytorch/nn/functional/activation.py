@@ -1,0 +1,581 @@
+"""Activations and softmax: those of `nn.functional` that see to arguments, over `ops.nn`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.inplace import in_place
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.shape import check_tensor, renamed
+
+__all__ = [
+    "celu", "celu_", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "mish", "relu", "relu6", "relu_", "rrelu",
+    "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
+    "threshold", "threshold_",
+]  # fmt: skip
+
+# Activations --------------------------------------------------------------------------------------
+
+
+def _written_over(caller: Any) -> Any:
+    """Return the in-place form of an op whose node PyTorch gives a name of its own, "...Backward1"."""
+    made = caller.op
+    name = made.node_class.__name__.replace("Backward0", "Backward1")
+    return in_place(renamed(op(**made.formulas)(made.kernel), name))
+
+
+def _either(inplace: bool, changing: Any, making: Any) -> Callable[..., Tensor]:
+    """Return the one of an op's two forms that is asked for."""
+    return changing if inplace else making
+
+
+_celu_in_place = _written_over(ops.celu)
+_elu_in_place = _written_over(ops.elu)
+_hardsigmoid_in_place = in_place(ops.hardsigmoid)
+_hardswish_in_place = in_place(ops.hardswish)
+_hardtanh_in_place = in_place(ops.hardtanh)
+_leaky_relu_in_place = _written_over(ops.leaky_relu)
+_mish_in_place = in_place(ops.mish)
+_rrelu_in_place = _written_over(ops.rrelu)
+_silu_in_place = in_place(ops.silu)
+_threshold_in_place = _written_over(ops.threshold)
+
+#: Of `selu`, and so of `alpha_dropout`: Klambauer et al., the fixed point of mean 0 and variance 1.
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `max(input, 0)`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+    try:
+        return input.relu_() if inplace else input.relu()
+    except AttributeError:
+        check_tensor(input, "relu")
+        raise
+
+
+def relu_(input: Tensor) -> Tensor:
+    """In-place version of `relu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-1.0, 2.0])
+        >>> _ = torch.nn.functional.relu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
+    return input.relu_()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `min(max(input, 0), 6)`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.relu6(torch.tensor([-1.0, 2.0, 10.0]))
+        tensor([0., 2., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def _numbers(name: str, **numbers: Any) -> list[Any]:
+    """Return arguments that are to be numbers, tensors without dimensions as theirs.
+
+    Raises:
+        TypeError: one is neither.
+    """
+    values = []
+    for position, (argument, value) in enumerate(numbers.items(), 2):
+        tensor = isinstance(value, Tensor)
+        if (tensor and (value._array.ndim or value.requires_grad)) or (
+            not tensor and not isinstance(value, (int, float, np.number, np.bool_))
+        ):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}"
+            )
+        values.append(value.item() if tensor else value)
+    return values
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
+
+    Args:
+        input: any shape.
+        threshold: the bound.
+        value: what stands for elements up to the bound.
+        inplace: write into `input`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
+        tensor([-1.0000,  1.5000])
+    """
+    if type(threshold) is not float or type(value) is not float:
+        threshold, value = _numbers("threshold", threshold=threshold, value=value)
+    return _either(inplace, _threshold_in_place, ops.threshold)(input, threshold, value)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """In-place version of `threshold`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.threshold_(x, 1.0, 9.0)
+        >>> x
+        tensor([9., 2.])
+    """
+    return _threshold_in_place(input, threshold, value)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """Return `min(max(input, min_val), max_val)`, elementwise; in place if `inplace`.
+
+    Raises:
+        ValueError: `min_val` is greater than `max_val`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.hardtanh(torch.tensor([-2.0, 0.5, 2.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if type(min_val) is not float or type(max_val) is not float:
+        min_val, max_val = _numbers("hardtanh", min_val=min_val, max_val=max_val)
+    return _either(inplace, _hardtanh_in_place, ops.hardtanh)(input, min_val, max_val)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place version of `hardtanh`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-3.0, 0.5])
+        >>> _ = torch.nn.functional.hardtanh_(x)
+        >>> x
+        tensor([-1.0000,  0.5000])
+    """
+    return hardtanh(input, min_val, max_val, True)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
+        tensor([0.0000, 0.5000, 0.7500])
+    """
+    return _either(inplace, _hardsigmoid_in_place, ops.hardsigmoid)(input)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.5, 4.0]))
+        tensor([-0.0000,  1.1250,  4.0000])
+
+    Source:
+        Howard et al., "Searching for MobileNetV3", 2019.
+    """
+    return _either(inplace, _hardswish_in_place, ops.hardswish)(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return `max(input, 0) + negative_slope * min(input, 0)`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
+        tensor([-0.1000,  2.0000])
+    """
+    if inplace:
+        return leaky_relu_(input, negative_slope)
+    if type(negative_slope) is not float:
+        (negative_slope,) = _numbers("leaky_relu", negative_slope=negative_slope)
+    return ops.leaky_relu(input, negative_slope)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place version of `leaky_relu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-1.0, 2.0])
+        >>> _ = torch.nn.functional.leaky_relu_(x, 0.5)
+        >>> x
+        tensor([-0.5000,  2.0000])
+    """
+    if type(negative_slope) is not float:
+        (negative_slope,) = _numbers("leaky_relu_", negative_slope=negative_slope)
+    return _leaky_relu_in_place(input, negative_slope)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Return `input` where it is positive, else `a * input`; in place if `inplace`.
+
+    In training each `a` is drawn from [lower, upper); otherwise it is their mean.
+
+    Raises:
+        RuntimeError: `lower` is above `upper`, or one of them is not finite.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
+        tensor([-0.2000,  2.0000])
+
+    Source:
+        Xu et al., "Empirical Evaluation of Rectified Activations in Convolutional Network", 2015.
+    """
+    for which, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound:g}")
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    ops._check_floating("leaky_relu_cpu", input._array)
+    slopes = np.ones_like(input._array)
+    if training:
+        falling = input._array <= 0
+        drawn = np.empty_like(slopes, dtype=np.float64, shape=np.count_nonzero(falling))
+        slopes[falling] = wrap(drawn).uniform_(lower, upper)._array
+    else:
+        slopes[~(input._array > 0)] = (lower + upper) / 2
+    return _either(inplace, _rrelu_in_place, ops.rrelu)(input, slopes)
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """In-place version of `rrelu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([-4.0, 2.0])
+        >>> _ = torch.nn.functional.rrelu_(x, 0.25, 0.75)
+        >>> x
+        tensor([-2.,  2.])
+    """
+    return rrelu(input, lower, upper, training, True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `max(input, 0) + min(alpha * (exp(input) - 1), 0)`; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.elu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+
+    Source:
+        Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units
+        (ELUs)", 2015.
+    """
+    if type(alpha) is not float:
+        (alpha,) = _numbers("elu", alpha=alpha)
+    return _either(inplace, _elu_in_place, ops.elu)(input, alpha)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place version of `elu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.elu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
+    return elu(input, alpha, True)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `scale * elu(input, alpha)` with constants that keep mean 0 and variance 1.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.selu(torch.tensor([-1.0, 1.0]))
+        tensor([-1.1113,  1.0507])
+
+    Source:
+        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+    return _either(inplace, _elu_in_place, ops.elu)(input, SELU_ALPHA, SELU_SCALE)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """In-place version of `selu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 1.0])
+        >>> _ = torch.nn.functional.selu_(x)
+        >>> x
+        tensor([0.0000, 1.0507])
+    """
+    return selu(input, True)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)`; in place if `inplace`.
+
+    Raises:
+        RuntimeError: `alpha` is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.celu(torch.tensor([-1.0, 2.0]), 0.5)
+        tensor([-0.4323,  2.0000])
+
+    Source:
+        Barron, "Continuously Differentiable Exponential Linear Units", 2017.
+    """
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    if type(alpha) is not float:
+        (alpha,) = _numbers("celu", alpha=alpha)
+    return _either(inplace, _celu_in_place, ops.celu)(input, alpha)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place version of `celu`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([0.0, 2.0])
+        >>> _ = torch.nn.functional.celu_(x)
+        >>> x
+        tensor([0., 2.])
+    """
+    return celu(input, alpha, True)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `input * sigmoid(input)`, also known as swish, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.silu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+
+    Source:
+        Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation",
+        2017.
+    """
+    return _either(inplace, _silu_in_place, ops.silu)(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `input * tanh(softplus(input))`, elementwise; in place if `inplace`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.mish(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3034,  1.9440])
+
+    Source:
+        Misra, "Mish: A Self Regularized Non-Monotonic Neural Activation Function", 2019.
+    """
+    return _either(inplace, _mish_in_place, ops.mish)(input)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Return `a * sigmoid(b)`, where a and b are the halves of `input` along `dim`.
+
+    Raises:
+        RuntimeError: the length of `dim` is odd.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
+        tensor([0.5000, 2.0000])
+
+    Source:
+        Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2016.
+    """
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    ops._check_floating("glu_cpu", input._array)
+    axis = ops._axis(dim, input.ndim)
+    length = input.shape[axis]
+    if length % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {length}")
+    out: Tensor = ops.glu(input, axis)
+    return out
+
+
+def softsign(input: Tensor) -> Tensor:
+    """Return `input / (1 + |input|)`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.softsign(torch.tensor([-1.0, 3.0]))
+        tensor([-0.5000,  0.7500])
+    """
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """Return `input - tanh(input)`, elementwise.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.tanhshrink(torch.tensor([0.0, 2.0]))
+        tensor([0.0000, 1.0360])
+    """
+    return input - input.tanh()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Return the hyperbolic tangent; `torch.tanh` is the name to use.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.tanh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
+    try:
+        return input.tanh()
+    except AttributeError:
+        check_tensor(input, "tanh")
+        raise
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """Return `1 / (1 + exp(-input))`; `torch.sigmoid` is the name to use.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.sigmoid(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
+    try:
+        return input.sigmoid()
+    except AttributeError:
+        check_tensor(input, "sigmoid")
+        raise
+
+
+# Softmax ------------------------------------------------------------------------------------------
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
+
+    Args:
+        input: any shape.
+        dim: the dimension to sum over; to leave it out is deprecated.
+        dtype: convert to this dtype first (so that integers are understood, or less is lost).
+
+    Raises:
+        IndexError: there is no such dimension.
+        NotImplementedError: integers; give a floating-point `dtype`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.softmax(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), dim=1)
+        tensor([[0.5000, 0.5000],
+                [0.1192, 0.8808]])
+    """
+    if dim is None:
+        dim = _softmax_dim("softmax", input, _stacklevel)
+    return ops.softmax(input, dim, dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return `softmax(-input)` along `dim`; arguments as `softmax`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.softmin(torch.tensor([1.0, 3.0]), dim=0)
+        tensor([0.8808, 0.1192])
+    """
+    if dim is None:
+        dim = _softmax_dim("softmin", input, _stacklevel)
+    return ops.softmax(-input, dim, dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return `log(softmax(input))`, exact also where the softmax is 0; arguments as `softmax`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.log_softmax(torch.tensor([0.0, 1000.0]), dim=0)
+        tensor([-1000.,     0.])
+    """
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input, _stacklevel)
+    return ops.log_softmax(input, dim, dtype)
+
+
+def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Return a sample of the Gumbel-Softmax distribution: `softmax((logits + noise) / tau)`.
+
+    Args:
+        logits: logarithms of probabilities, unnormalised, any shape.
+        tau: the temperature; the lower, the nearer to one-hot.
+        hard: return one-hot vectors, with the gradient of the soft sample.
+        eps: ignored, as in PyTorch.
+        dim: the dimension of the classes.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 5), hard=True).sum(-1)
+        tensor([1., 1.])
+
+    Source:
+        Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -wrap(np.empty_like(logits._array, order="C")).exponential_().log()
+    soft = ops.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    axis = ops._axis(dim, logits.ndim)
+    chosen = np.zeros_like(soft._array)
+    np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
+    out: Tensor = wrap(chosen) - soft.detach() + soft
+    return out

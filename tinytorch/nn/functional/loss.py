@@ -1,0 +1,1219 @@
+"""Losses, and the distances that some are made of: those of `nn.functional`, over the losses of `ops.nn` and `ops.ctc`.
+
+`torch` has some of them too, with a number as `reduction`: those are in `tinytorch/functions.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.mode import is_grad_enabled, no_grad
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
+from tinytorch.ops import autocast
+from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.nn import ctc as _ctc
+from tinytorch.ops.nn.basic import logsigmoid
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
+# What they have in common -------------------------------------------------------------------------
+
+
+def _reduced(losses: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() if reduction == "sum" else losses
+
+
+def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both with one shape and dtype; sizes that differ are warned of."""
+    if target.shape != input.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they "
+            "have the same size.",
+            stacklevel=3,
+        )
+        shape = _broadcast(input.shape, target.shape)
+        input, target = input.expand(shape), target.expand(shape)
+    if input._array.dtype != target._array.dtype:
+        common = dtypes.promote_types(input.dtype, target.dtype)
+        input, target = input.to(common), target.to(common)
+    return input, target
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    for back in range(1, min(len(a), len(b)) + 1):
+        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+            raise RuntimeError(
+                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) "
+                "at non-singleton "
+                f"dimension {max(len(a), len(b)) - back}"
+            )
+    return np.broadcast_shapes(a, b)
+
+
+def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Return losses times weights; the mean is that over the weights."""
+    if weight.shape != input.shape:
+        raise ValueError("Weights and input must have the same size.")
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else _reduced(losses, reduction)
+
+
+# Of numbers ---------------------------------------------------------------------------------------
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the mean squared error, `mean((input - target) ** 2)`.
+
+    Args:
+        input: any shape.
+        target: the same shape.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+        weight: the same shape, a weight for each element.
+
+    Raises:
+        ValueError: there is no such reduction; the weights have another shape.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
+    if autocast.on and weight is None:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    x, y = _pair(input, target)
+    if weight is not None:
+        return _weighted(ops.mse_loss(x, y, "none"), input, weight, reduction)
+    return ops.mse_loss(x, y, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the mean absolute error, `mean(|input - target|)`; arguments as `mse_loss`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
+    if autocast.on and weight is None:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    x, y = _pair(input, target)
+    if weight is not None:
+        return _weighted((x - y).abs(), input, weight, reduction)
+    return _reduced((x - y).abs(), reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Return the mean error, squared where it is small.
+
+    With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
+
+    Args:
+        input: any shape.
+        target: the same shape.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+        beta: where squares go over into straight lines; with 0 it is `l1_loss`.
+
+    Raises:
+        RuntimeError: `beta` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, y = torch.tensor([0.0, 0.0]), torch.tensor([1.0, 3.0])
+        >>> torch.nn.functional.smooth_l1_loss(x, y, reduction="none")
+        tensor([0.5000, 2.5000])
+
+    Source:
+        Girshick, "Fast R-CNN", 2015.
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    x, y = _pair(input, target)
+    if beta == 0:
+        return _reduced((x - y).abs(), reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return ops.smooth_l1_loss(x, y, reduction, beta)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the mean squared error, linear where it is large.
+
+    With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else
+    `delta * (|d| - 0.5 * delta)`.
+
+    Args:
+        input: any shape.
+        target: the same shape.
+        reduction: "mean", "sum", or "none" for each element's own.
+        delta: where squares go over into straight lines.
+        weight: the same shape, a weight for each element.
+
+    Raises:
+        RuntimeError: `delta` is not positive.
+        ValueError: there is no such reduction; the weights have another shape.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.huber_loss(torch.tensor([0.0]), torch.tensor([3.0]), delta=2.0)
+        tensor(4.)
+
+    Source:
+        Huber, "Robust Estimation of a Location Parameter", 1964.
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(None, None, reduction)
+    x, y = _pair(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if weight is not None:
+        # Unlike the others this one divides by the number of elements, in PyTorch too.
+        losses = _weighted(ops.huber_loss(x, y, "none", delta), input, weight, "none")
+        return _reduced(losses, reduction)
+    return ops.huber_loss(x, y, reduction, delta)
+
+
+# Of probabilities ---------------------------------------------------------------------------------
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `-(target * log(input) + (1 - target) * log(1 - input))`.
+
+    The logarithms are at least -100, so that the loss is finite.
+
+    Args:
+        input: probabilities, any shape.
+        target: probabilities, the same shape.
+        weight: a factor for each element, of a shape that broadcasts.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+
+    Raises:
+        RuntimeError: elements are not between 0 and 1; the dtypes differ.
+        ValueError: the shapes differ; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, y = torch.tensor([0.5, 0.0]), torch.tensor([1.0, 0.0])
+        >>> torch.nn.functional.binary_cross_entropy(x, y)
+        tensor(0.3466)
+    """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if target.dtype != input.dtype:
+        raise RuntimeError(
+            f"Found dtype {target.dtype.tensor_name} but expected {input.dtype.tensor_name}"
+        )
+    if weight is not None:
+        _refuse_grad(weight, "binary_cross_entropy", "weight")
+        weight = weight.expand(_broadcast(weight.shape, target.shape))
+    return ops.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Return `binary_cross_entropy(sigmoid(input), target)` without loss of digits or overflow.
+
+    Args:
+        input: scores, any shape.
+        target: probabilities, the same shape.
+        weight: a factor for each element, of a shape that broadcasts.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+        pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that
+            broadcasts.
+
+    Raises:
+        ValueError: the shapes differ; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> scores, labels = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 0.0])
+        >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
+        tensor(0.3466)
+    """
+    if autocast.on:
+        input, target, weight, pos_weight = autocast.raised(input, target, weight, pos_weight)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
+    if not target.dtype.is_floating_point and input.dtype.is_floating_point:
+        raise RuntimeError(
+            f"result type {input.dtype.tensor_name} can't be cast to the desired output type "
+            f"{target.dtype.tensor_name}; convert the target with .to(input.dtype)"
+        )
+    for argument, each in (("weight", weight), ("pos_weight", pos_weight)):
+        if each is not None:
+            _refuse_grad(each, "binary_cross_entropy_with_logits", argument)
+            _broadcast(each.shape, target.shape)
+    if target.dtype is not input.dtype and target.dtype.is_floating_point:
+        # The result is of the target's dtype: PyTorch computes it by writes into `1 - target`.
+        likelihood = logsigmoid(input)
+        if pos_weight is not None:
+            factor = (pos_weight - 1) * target + 1
+            likelihood = (factor * likelihood).to(factor.dtype)
+        loss = ((1 - target) * input).to(target.dtype)
+        loss = (loss - likelihood).to(target.dtype)
+        if weight is not None:
+            loss = (loss * weight).to(target.dtype)
+        return loss if reduction == "none" else getattr(loss, reduction)()
+    out: Tensor = ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+    return out
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Return the mean cross entropy of scores and labels, `-log(softmax(input))[target]`.
+
+    Args:
+        input: scores, not normalised: shape (C,), (N, C) or (N, C, d1, d2, ...).
+        target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...); or probabilities of
+            each class, of the shape of `input`.
+        weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        ignore_index: the label that does not count.
+        reduction: "mean", "sum", or "none" for each sample's own.
+        label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all
+            classes.
+
+    Raises:
+        IndexError: a label is no class.
+        RuntimeError: shapes do not fit, or labels are not int64 (or uint8).
+        ValueError: the batch sizes differ; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> scores = torch.tensor([[0.0, 0.0], [0.0, 100.0]])
+        >>> torch.nn.functional.cross_entropy(scores, torch.tensor([0, 1]))
+        tensor(0.3466)
+
+    Source:
+        Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7
+        (smoothing).
+    """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
+    if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
+        reduction = checked_reduction(size_average, reduce, reduction)
+    shape = input._array.shape
+    if target._array.shape == shape:
+        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    if label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    ops._check_floating("log_softmax_lastdim_kernel_impl", input._array)
+    _check_labels(input, target, weight)
+    if label_smoothing > 0:
+        loss = ops.smoothed_cross_entropy
+    else:
+        loss = ops.cross_entropy if len(shape) < 3 else ops.cross_entropy_of_places
+    out: Tensor = loss(input, target, weight, ignore_index, reduction, label_smoothing)
+    return out
+
+
+def _soft_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
+    """Return the cross entropy of scores and of a probability for each class."""
+    if not target.dtype.is_floating_point:
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{target.dtype.tensor_name} (class labels have the shape of input without its "
+            "dimension of classes)"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    if label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    dim = 0 if input.ndim == 1 else 1
+    classes = input.shape[dim]
+    _check_class_weight(weight, classes)
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    gains = ops.log_softmax(input, dim) * target
+    if weight is not None:
+        gains = gains * weight.reshape([classes if k == dim else 1 for k in range(input.ndim)])
+    if reduction == "none":
+        return -gains.sum(dim)
+    loss = -gains.sum()
+    return loss / (input.numel() // classes if classes else 0) if reduction == "mean" else loss
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean negative log-likelihood, `-input[target]`.
+
+    Args:
+        input: logarithms of probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
+        target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...).
+        weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        ignore_index: the label that does not count.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        IndexError: a label is no class.
+        RuntimeError: shapes do not fit, or labels are not int64 (or uint8).
+        ValueError: the batch sizes differ; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> scores = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
+        >>> torch.nn.functional.nll_loss(scores, torch.tensor([0, 1]))
+        tensor(2.5000)
+    """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if input.ndim == 0:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    ops._check_floating("nll_loss_out_frame", input._array)
+    _check_labels(input, target, weight)
+    out: Tensor = ops.nll_loss(input, target, weight, ignore_index, reduction)
+    return out
+
+
+def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    """Raise PyTorch's errors unless scores (N, C, ...), labels (N, ...) and weights (C,) fit."""
+    shape, labels = input._array.shape, target._array.shape
+    if len(shape) == 2 and len(labels) == 1 and shape[0] == labels[0]:
+        pass
+    elif len(shape) == 1:
+        if len(labels) > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if labels not in ((), (1,)):
+            raise ValueError(
+                f"For 1D input, 1D target must have size 1, but got target size: {labels[0]}"
+            )
+    elif not labels or shape[0] != labels[0]:
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size "
+            f"({labels[0] if labels else 0})."
+        )
+    elif len(shape) == 2:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    elif labels[1:] != shape[2:]:
+        if len(shape) != 4:
+            raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(labels)}")
+        if len(labels) != 3:
+            raise RuntimeError(
+                "only batches of spatial targets supported (3D tensors) but got targets of "
+                "dimension: "
+                f"{len(labels)}"
+            )
+        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(labels)}")
+    if target._array.dtype != np.int64 and target._array.dtype != np.uint8:
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_name}: convert class "
+            "indices by target.long(). (Class probabilities have the shape of the input.)"
+        )
+    if weight is not None:
+        _check_class_weight(weight, shape[0] if len(shape) == 1 else shape[1])
+        if weight.dtype != input.dtype:
+            raise RuntimeError(
+                f"expected scalar type {input.dtype.tensor_name} but found "
+                f"{weight.dtype.tensor_name} (the weight)"
+            )
+        _refuse_grad(weight, "nll_loss_forward", "weight")
+
+
+def _check_class_weight(weight: Tensor | None, classes: int) -> None:
+    if weight is not None and weight.shape != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            "got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+
+
+def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
+    """Raise PyTorch's error if a gradient is asked for that does not exist."""
+    if tensor is not None and tensor.requires_grad and is_grad_enabled():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument "
+            f"'{argument}'. This input "
+            "cannot have requires_grad True."
+        )
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Return the mean of `target * (log(target) - input)`, the Kullback-Leibler divergence.
+
+    Args:
+        input: logarithms of probabilities, any shape.
+        target: probabilities, or with `log_target` their logarithms, the same shape.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or
+            "none".
+        log_target: whether `target` holds logarithms.
+
+    Raises:
+        ValueError: there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
+        >>> torch.nn.functional.kl_div(input, target, reduction="batchmean")
+        tensor(0.6931)
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = checked_reduction(size_average, reduce, reduction)
+    elif reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support "
+            "size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be "
+            "changed to behave the "
+            "same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    by_batch = reduction == "batchmean"
+    reduction = "sum" if by_batch else checked_reduction(None, None, reduction)
+    losses = (
+        target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    )
+    result = _reduced(losses, reduction)
+    return result / input.shape[0] if by_batch and input.ndim else result
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the negative log-likelihood of counts under a Poisson distribution.
+
+    It is `exp(input) - target * input`, or without `log_input` `input - target * log(input + eps)`.
+
+    Args:
+        input: logarithms of the expected counts, or with `log_input=False` these themselves.
+        target: the counts.
+        log_input: what `input` is.
+        full: add Stirling's approximation of log(target!), where target > 1.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        eps: keeps the logarithm finite.
+        reduction: "mean", "sum", or "none" for each element's own.
+
+    Raises:
+        ValueError: there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
+        tensor(1.)
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + stirling.masked_fill(target <= 1, 0)
+    return _reduced(losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean negative log-likelihood under normal distributions.
+
+    It is `0.5 * (log(var) + (input - target) ** 2 / var)`.
+
+    Args:
+        input: the means, any shape.
+        target: the same shape.
+        var: the variances: one number, the shape of `input`, that shape with one length of 1 in place of
+            another, or without the last length.
+        full: add `0.5 * log(2 * pi)`.
+        eps: the least variance that is reckoned with.
+        reduction: "mean", "sum", or "none" for each element's own.
+
+    Raises:
+        ValueError: a variance is negative or of the wrong size; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> mean, target, var = torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])
+        >>> torch.nn.functional.gaussian_nll_loss(mean, target, var)
+        tensor(2.)
+
+    Source:
+        Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution",
+        1994.
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        variance = wrap(np.full_like(input._array, var))
+    elif (var._array < 0).any():
+        raise ValueError("var has negative entry/entries")
+    else:
+        variance = var
+    if variance.shape != input.shape:
+        if input.shape[:-1] == variance.shape:
+            variance = variance.unsqueeze(-1)
+        elif (
+            variance.ndim != input.ndim
+            or sum(v for v, n in zip(variance.shape, input.shape, strict=True) if v != n) != 1
+        ):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    variance = variance.clone()
+    with no_grad():  # The bound counts for the value only: gradients pass, as in PyTorch.
+        variance.clamp_(min=eps)
+    losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return _reduced(losses, reduction)
+
+
+# Of margins ---------------------------------------------------------------------------------------
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return a loss that brings pairs together or apart by the cosine of their angle.
+
+    It is `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+
+    Args:
+        input1: shape (N, D) or (D,).
+        input2: the same shape.
+        target: 1 or -1 for each pair, shape (N,) or ().
+        margin: the cosine up to which unlike pairs cost nothing.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each pair's own.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
+        tensor([1., 1.])
+    """
+    if autocast.on:
+        input1, input2, target = autocast.raised(input1, input2, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.ndim == 0:
+        if input1.ndim != 1 or input2.ndim != 1:
+            raise RuntimeError(
+                "0D target tensor expects 1D input tensors, but found inputs with sizes "
+                f"{list(input1.shape)} and {list(input2.shape)}."
+            )
+    elif target.ndim == 1:
+        if input1.ndim != 2 or input2.ndim != 2:
+            raise RuntimeError(
+                "1D target tensor expects 2D input tensors, but found inputs with sizes "
+                f"{list(input1.shape)} and {list(input2.shape)}."
+            )
+    else:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    # The epsilon is of PyTorch's old definition of this loss: it is added to the squares.
+    product = (input1 * input2).sum(-1)
+    squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
+    cosine = product / squares.sqrt()
+    alike = (1 - cosine).masked_fill(target != 1, 0)
+    unlike = (cosine - margin).clamp_min(0).masked_fill(target != -1, 0)
+    return _reduced(alike + unlike, reduction)
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `max(0, -target * (input1 - input2) + margin)`.
+
+    Args:
+        input1: scores, any shape.
+        input2: scores, the same shape.
+        target: 1 where the first should rank higher, -1 where the second should.
+        margin: by how much.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+
+    Raises:
+        RuntimeError: the numbers of dimensions differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, b = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0])
+        >>> target = torch.tensor([1.0, -1.0])
+        >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
+        tensor([2., 0.])
+    """
+    if autocast.on:
+        input1, input2, target = autocast.raised(input1, input2, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            "input1: "
+            f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `input` where target is 1, of `max(0, margin - input)` where it is -1.
+
+    Args:
+        input: distances, any shape.
+        target: 1 or -1, the same shape.
+        margin: the distance from which on unlike pairs cost nothing.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each element's own.
+
+    Raises:
+        ValueError: there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> distances, target = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
+        >>> torch.nn.functional.hinge_embedding_loss(distances, target, reduction="none")
+        tensor([0.2500, 0.7500])
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    unlike = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
+    alike = (input + wrap(np.zeros_like(unlike._array))).masked_fill(target == -1, 0)
+    return _reduced(unlike + alike, reduction)
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
+
+    Raises:
+        RuntimeError: the target broadcasts to another shape than that of `input`; `input` is of integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
+        tensor(0.6931)
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    _refuse_grad(target, "soft_margin_loss", "target")
+    shape = _broadcast(input.shape, target.shape)
+    if shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    if not input.dtype.is_floating_point:
+        kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
+        raise RuntimeError(
+            f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
+        )
+    out: Tensor = ops.soft_margin_loss(input, target, reduction)
+    return out
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of each class's binary cross entropy, for samples with several labels.
+
+    Args:
+        input: scores, shape (N, C) or (C,).
+        target: 0 or 1 for each class, the same shape.
+        weight: a factor for each class, shape (C,).
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        ValueError: there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> target = torch.tensor([[1.0, 0.0]])
+        >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), target)
+        tensor(0.6931)
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        losses = losses * weight
+    return _reduced(losses.mean(-1), reduction)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `sum(max(0, margin - x[y] + x[i]) ** p) / C`, y the label, over i != y.
+
+    Args:
+        input: scores, shape (N, C) or (C,).
+        target: labels, shape (N,) or ().
+        p: 1 or 2.
+        margin: by how much the label's score should be above the others.
+        weight: a factor for each class, shape (C,), that of the label.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2.
+        RuntimeError: a label is no class, or sizes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
+        tensor(0.7500)
+    """
+    if autocast.on:
+        input, target, weight = autocast.raised(input, target, weight)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    shape = [*input.shape]
+    if len(shape) > 2 or 0 in shape[-1:]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
+        )
+    count, classes = [1] * (2 - len(shape)) + shape
+    if target.ndim > 1 or target.numel() != count:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{count}], but got {[*target.shape]}. Input has shape {shape}."
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {[*weight.shape]}"
+        )
+    _refuse_grad(weight, "multi_margin_loss", "weight")
+    _check_margin("multi_margin_loss_cpu_kernel", input, target)
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}"
+        )
+    out: Tensor = ops.multi_margin_loss(input, target, p, margin, weight, reduction)
+    return out
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
+
+    Args:
+        input: scores, shape (N, C) or (C,).
+        target: the labels of each sample, then a -1; of the input's shape, int64.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each sample's own.
+
+    Raises:
+        RuntimeError: the shapes do not fit, or a label is no class.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
+    """
+    if autocast.on:
+        input, target = autocast.raised(input, target)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    shape = [*input.shape]
+    if input.ndim > 2 or (input.ndim and not shape[-1]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
+        )
+    if target.numel() != input.numel() or (input.ndim and target.shape != input.shape):
+        raise RuntimeError(
+            f"inconsistent target size: {[*target.shape]} for input of size: {shape}"
+        )
+    _check_margin("multilabel_margin_loss_forward_out_frame", input, target)
+    labels = target._array
+    if labels.size and (labels.min() < -1 or labels.max() >= (shape or [1])[-1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
+    reduction = "sum" if reduction == "mean" and not input._array.size else reduction
+    out: Tensor = ops.multilabel_margin_loss(input, target, reduction)
+    return out
+
+
+def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
+    """Raise PyTorch's errors unless the scores have 32 or 64 bits, and the labels are int64."""
+    if input._array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
+    ops._check_floating(kernel, input._array)
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
+
+
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
+
+    Args:
+        anchor: shape (N, D) or (D,).
+        positive: what should be near, the same shape.
+        negative: what should be far, the same shape.
+        margin: by how much farther.
+        p: the norm of the distance.
+        eps: added to the differences, so that the gradient exists.
+        swap: take the distance of positive and negative instead of that to the anchor, where it is
+            smaller.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: "mean", "sum", or "none" for each triplet's own.
+
+    Raises:
+        RuntimeError: the numbers of dimensions differ.
+        ValueError: `margin` is not positive.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
+        >>> torch.nn.functional.triplet_margin_loss(a, b, c)
+        tensor(2.0000)
+
+    Source:
+        Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional
+        neural networks", 2016 (`swap`).
+    """
+    if autocast.on:
+        anchor, positive, negative = autocast.raised(anchor, positive, negative)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
+        distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
+    )  # fmt: skip
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return `triplet_margin_loss` with any distance.
+
+    Args:
+        anchor: shape (N, *) or (*).
+        positive: what should be near, the same shape.
+        negative: what should be far, the same shape.
+        distance_function: a function of two tensors; by default `pairwise_distance`.
+        margin: by how much farther.
+        swap: take the distance of positive and negative instead of that to the anchor, where it is
+            smaller.
+        reduction: "mean", "sum", or "none" for each triplet's own.
+
+    Raises:
+        RuntimeError: the numbers of dimensions differ.
+        ValueError: `margin` is not positive; there is no such reduction.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
+        >>> def squared(x, y):
+        ...     return ((x - y) ** 2).sum(-1)
+        >>> loss = torch.nn.functional.triplet_margin_with_distance_loss
+        >>> loss(a, b, c, distance_function=squared)
+        tensor(4.)
+    """
+    reduction = checked_reduction(None, None, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return _reduced((near - far + margin).clamp_min(0), reduction)
+
+
+# Of sequences -------------------------------------------------------------------------------------
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Return minus the log-probability that alignments of each sequence give its target.
+
+    An alignment has a label or the blank at each moment; repeated labels count once, unless a blank is between.
+
+    Args:
+        log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
+            (T, C).
+        targets: labels, shape (N, S), or those of all targets one after another.
+        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
+        target_lengths: of the targets.
+        blank: the class that stands for no label.
+        reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
+        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
+
+    Raises:
+        RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> even = torch.full((2, 1, 2), 0.5).log()
+        >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
+        >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
+        tensor(1.3333)
+
+    Source:
+        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+        Neural Networks", 2006.
+    """
+    if autocast.on:
+        (log_probs,) = autocast.raised(log_probs)
+    number = NUMBERS[checked_reduction(None, None, reduction)]
+    return _ctc.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
+    )
+
+
+# Distances ----------------------------------------------------------------------------------------
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Return the cosine of the angle between vectors.
+
+    It is `sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps))`.
+
+    Args:
+        x1: any shape.
+        x2: a shape that broadcasts with it.
+        dim: the dimension of the vectors.
+        eps: the least norm that is divided by.
+
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+        >>> torch.cosine_similarity(a, b)
+        tensor([1.0000, 0.7071])
+    """
+    shape = _broadcast(x1.shape, x2.shape)
+    x1, x2 = x1.expand(shape), x2.expand(shape)
+    return (
+        x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))
+    ).sum(dim)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Return the p-norm of `x1 - x2 + eps` along the last dimension.
+
+    Args:
+        x1: shape (N, D) or (D,).
+        x2: a shape that broadcasts with it.
+        p: the exponent of the norm.
+        eps: added to the differences, so that the gradient exists.
+        keepdim: keep the last dimension, with length 1.
+
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
+    return (x1 - x2 + eps).norm(p, -1, keepdim)

@@ -1,0 +1,269 @@
+"""Functions of `torch` that are written elsewhere, under other signatures (floor 4).
+
+Methods of Tensor, as `torch.abs_(x)` for `x.abs_()`; and some of `nn.functional`, with the signatures of PyTorch's
+operators: dropouts without defaults, and losses whose reduction is a number, 0 for none (which is the default), 1 for
+the mean, 2 for the sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn import functional
+from tinytorch.ops.nn.ctc import ctc_loss
+
+__all__ = [
+    "alpha_dropout", "alpha_dropout_", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
+    "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+# Methods ------------------------------------------------------------------------------------------
+
+#: The methods that PyTorch has as functions too, and no module of the ops exports.
+METHODS = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_
+    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach detach_ erf_ erfc_ exp2_
+    exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ get_device i0_ index_put_ is_nonzero is_same_size is_signed lcm_ ldexp_
+    log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_
+    sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+"""
+
+
+def functions() -> dict[str, Any]:
+    """Return the methods of the table by their names."""
+    return {name: getattr(Tensor, name) for name in METHODS.split()}
+
+
+# Dropouts -----------------------------------------------------------------------------------------
+
+
+def _check_probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+
+
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`, if `train`.
+
+    Raises:
+        RuntimeError: `p` is no probability.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dropout(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
+    """
+    _check_probability(p)
+    return functional.dropout(input, p, train)
+
+
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dropout_(torch.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
+    """
+    _check_probability(p)
+    return functional.dropout(input, p, train, True)
+
+
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Return `nn.functional.alpha_dropout(input, p, train)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
+    """
+    _check_probability(p)
+    return functional.alpha_dropout(input, p, train)
+
+
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Apply `nn.functional.alpha_dropout` in place, if `train`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.alpha_dropout_(torch.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
+    """
+    _check_probability(p)
+    return functional.alpha_dropout(input, p, train, True)
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Set whole channels, the second dimension, to what keeps mean and variance after `selu`, if `train`.
+
+    Raises:
+        RuntimeError: `p` is no probability, or there are less than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+
+    Source:
+        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    """
+    _check_probability(p)
+    return functional.feature_alpha_dropout(input, p, train)
+
+
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Apply `feature_alpha_dropout` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.feature_alpha_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+    """
+    _check_probability(p)
+    return functional.feature_alpha_dropout(input, p, train, True)
+
+
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Zero whole channels, the second dimension, with probability `p`, and scale the others by 1 / (1 - p), if `train`.
+
+    Raises:
+        RuntimeError: `p` is no probability, or there are less than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> channels = torch.feature_dropout(torch.ones(1, 100, 3), 0.5, True)
+        >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
+        True
+    """
+    _check_probability(p)
+    return functional._channels_dropped(input, p, train, False)
+
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Apply `feature_dropout` in place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.feature_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+    """
+    _check_probability(p)
+    return functional._channels_dropped(input, p, train, True)
+
+
+# Losses -------------------------------------------------------------------------------------------
+
+
+def _named(function: str, position: int, reduction: Any) -> str:
+    """Return the name of a reduction that a number stands for."""
+    if not isinstance(reduction, int):
+        raise TypeError(
+            f"{function}(): argument 'reduction' (position {position}) must be int, not {type(reduction).__name__}"
+        )
+    return {1: "mean", 2: "sum"}.get(int(reduction), "none")
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
+) -> Tensor:  # fmt: skip
+    """`nn.functional.binary_cross_entropy_with_logits` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2), reduction=1)
+        tensor(0.6931)
+    """
+    how = _named("binary_cross_entropy_with_logits", 5, reduction)
+    return functional.binary_cross_entropy_with_logits(
+        input, target, weight, reduction=how, pos_weight=pos_weight
+    )
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
+) -> Tensor:
+    """`nn.functional.cosine_embedding_loss` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1.0]), reduction=2)
+        tensor(1.)
+    """
+    how = _named("cosine_embedding_loss", 5, reduction)
+    return functional.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
+
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
+) -> Tensor:
+    """`nn.functional.hinge_embedding_loss` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+        tensor([0.5000, 0.7500])
+    """
+    how = _named("hinge_embedding_loss", 4, reduction)
+    return functional.hinge_embedding_loss(input, target, margin, reduction=how)
+
+
+def kl_div(
+    input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False
+) -> Tensor:
+    """`nn.functional.kl_div` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.kl_div(torch.tensor([0.5]).log(), torch.tensor([1.0]), 2)
+        tensor(0.6931)
+    """
+    loss = functional.kl_div(input, target, reduction="none", log_target=log_target)
+    how = _named("kl_div", 3, reduction)
+    return loss.mean() if how == "mean" else loss.sum() if how == "sum" else loss
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
+) -> Tensor:
+    """`nn.functional.margin_ranking_loss` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.margin_ranking_loss(torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([1.0]))
+        tensor([1.])
+    """
+    how = _named("margin_ranking_loss", 5, reduction)
+    return functional.margin_ranking_loss(input1, input2, target, margin, reduction=how)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
+) -> Tensor:
+    """`nn.functional.poisson_nll_loss` with a number as `reduction`, and no defaults.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.poisson_nll_loss(torch.zeros(2), torch.tensor([0.0, 2.0]), True, False, 1e-8, 1)
+        tensor(1.)
+    """
+    how = _named("poisson_nll_loss", 6, reduction)
+    return functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+    swap: bool = False, reduction: int = 0,
+) -> Tensor:  # fmt: skip
+    """`nn.functional.triplet_margin_loss` with a number as `reduction`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2), margin=2.0, reduction=1)
+        tensor(0.5858)
+    """
+    how = _named("triplet_margin_loss", 8, reduction)
+    return functional.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=how
+    )

@@ -1,0 +1,1264 @@
+"""Factorisations of matrices, determinants, norms and products: one half of `torch.linalg` (floor 3).
+
+The other half, inverses and systems, is `solve`. The kernels are LAPACK's, through `np.linalg`, over
+stacks of matrices. Each formula is Tensor code, so there are derivatives of every order; where an output is in it
+(`out0` …), that is differentiable too.
+
+Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
+"Differentiating the singular value decomposition" (2016); Walter and Lehmann, "Algorithmic differentiation of linear
+algebra functions" (2010).
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.dtypes import bool as bool_
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.decompose import LinAlgError
+from tinytorch.kernels.reduce import axes_of
+from tinytorch.ops import return_types
+from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
+from tinytorch.ops.index import where
+from tinytorch.ops.linalg.products import vdot
+from tinytorch.ops.linalg.solve import (
+    check_batches,
+    check_floating,
+    check_matrix,
+    check_sides,
+    check_system,
+    half_name,
+    identity,
+    inverse_info,
+    raise_first,
+    triangular,
+)
+from tinytorch.ops.nn.basic import constant_pad
+from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
+from tinytorch.ops.shape import (
+    also_by,
+    axis_is_dim,
+    broadcast_tensors,
+    cat,
+    check_tensor,
+    check_tensors,
+    diag_embed,
+    tril,
+    triu,
+)
+from tinytorch.ops.shape import diagonal as _diagonal
+
+__all__ = ["det", "logdet"]
+
+
+# Determinants -------------------------------------------------------------------------------------
+
+
+def _column(x: Any) -> Any:
+    """Return one number per matrix so that it multiplies the matrix."""
+    return x[..., None, None]
+
+
+def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    if (out._array == 0).any():
+        return _column(g) * _cofactors(x)
+    return _column(g * out) * inverse_info(x)[0].mT
+
+
+def _cofactors(x: Tensor) -> Tensor:
+    """Return the matrices of cofactors, also of singular matrices: by the products of all singular values but one."""
+    u, s, vh = _svd(x, False)
+    n = x.shape[-1]
+    others = s[..., None, :].expand((*s.shape[:-1], n, n))
+    others = where(identity(x, n) == 1, ones_like(others), others).prod(-1)
+    sign = det(u) * det(vh)
+    return _column(sign) * ((u * others[..., None, :]) @ vh)
+
+
+@op(name="LinalgDet", x=_det_x)
+def _det(x: Any) -> Any:
+    return np.linalg.det(x)
+
+
+@also_by(A="input")  # (the parameter of `linalg.det`, which is the same function)
+def det(input: Tensor) -> Tensor:
+    """Return the determinant of a square matrix, or of each of a stack.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of float32 or float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(-2.)
+    """
+    check_matrix("linalg.det", input, kernel=half_name(input, "lu_cpu"))
+    return _det(input)
+
+
+def _slogdet_x(g: Any, x: Tensor) -> Tensor | None:
+    if g[1] is None:
+        return None
+    return _column(g[1]) * inverse_info(x)[0].mT
+
+
+@op(name="LinalgSlogdet", outputs=2, x=_slogdet_x)
+def _slogdet(x: Any) -> Any:
+    return kernels.plain(x, np.linalg.slogdet(x))
+
+
+def slogdet(A: Tensor) -> Any:
+    """Return the sign of the determinant, and the logarithm of its magnitude (which does not overflow).
+
+    Returns:
+        A named tuple `(sign, logabsdet)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
+        tensor(138.1551)
+    """
+    check_matrix("linalg.slogdet", A)
+    return return_types.linalg_slogdet(_slogdet(A))
+
+
+def logdet(input: Tensor) -> Tensor:
+    """Return the logarithm of the determinant: NaN where that is negative, -inf where it is 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.logdet(torch.eye(3) * 2)
+        tensor(2.0794)
+    """
+    check_matrix("logdet", input)
+    sign, logarithm = _slogdet(input)
+    return where(sign == -1, math.nan, logarithm)
+
+
+# Norms --------------------------------------------------------------------------------------------
+
+
+def _two(function: str, dim: Any, ndim: int) -> tuple[int, int]:
+    dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if len(dims) != 2:
+        raise RuntimeError(
+            f"{function}: dim must be a 2-tuple. Got {' '.join(str(each) for each in dims)}"
+        )
+    for each in dims:
+        axes_of(each, ndim, function)
+    first, second = (each % ndim for each in dims)
+    if first == second:
+        raise RuntimeError(f"{function}: dims must be different. Got ({dims[0]}, {dims[1]})")
+    return first, second
+
+
+def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
+    """Return the largest (0 of none) or the smallest along a dimension."""
+    if largest and not x.shape[dim]:
+        return x.detach().sum(dim, keepdim)
+    return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
+
+
+@_numpy_names
+def matrix_norm(
+    input: Tensor,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """Return a norm of a matrix, or of each of a stack.
+
+    Args:
+        input: the tensor, of floating point.
+        ord: "fro" (the square root of the sum of squares), "nuc" (the sum of the singular values), 2 and -2 (the
+            largest and smallest of them), 1 and -1 (the largest and smallest sum of a column's magnitudes), inf and
+            -inf (of a row's).
+        dim: the two dimensions that are the matrices.
+        keepdim: keep these, with length 1.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: there are no two dimensions, or no such norm.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+        >>> torch.linalg.matrix_norm(x), torch.linalg.matrix_norm(x, "nuc"), torch.linalg.matrix_norm(x, 2)
+        (tensor(5.), tensor(7.), tensor(4.))
+    """
+    name = "linalg.matrix_norm"
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+        )
+    check_matrix(name, input, "input", square=False, low=True)
+    if isinstance(ord, str):
+        if ord not in ("fro", "nuc"):
+            raise RuntimeError(f"{name}: Order {ord} not supported.")
+    elif builtins.abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
+    rows, columns = _two(name, dim, input.ndim)
+    if ord == "nuc" or ord in (2, -2):
+        check_floating(name, input)
+    if dtype is not None:
+        input = widened_norm(name, input, dtype)
+    if ord == "fro":
+        return vector_norm(input, 2, (rows, columns), keepdim)
+    if ord == "nuc" or ord in (2, -2):
+        order = [k for k in builtins.range(input.ndim) if k not in (rows, columns)]
+        order += [rows, columns]
+        values = svdvals(input.permute(order))
+        if ord == "nuc":
+            found = values.sum(-1, keepdim)
+        else:
+            found = _extreme(values, ord > 0, -1, keepdim)
+        if keepdim:
+            found = found.unsqueeze(-1).permute([order.index(k) for k in range(input.ndim)])
+        return found
+    if builtins.abs(ord) == 1:
+        rows, columns = columns, rows
+    sums = vector_norm(input, 1, columns, keepdim)
+    return _extreme(sums, ord > 0, rows if keepdim or rows < columns else rows - 1, keepdim)
+
+
+@_numpy_names
+def norm(
+    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """Return a norm of vectors or matrices.
+
+    Args:
+        input: the tensor, of floating point.
+        ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements taken as one vector.
+        dim: one dimension for norms of vectors, two for norms of matrices; None for all, or, with `ord`, for the
+            vector or matrix that the input must be.
+        keepdim: keep the reduced dimensions, with length 1.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: there is no such norm; the input is neither a vector nor a matrix and `dim` is not given.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
+        tensor([5., 0.])
+    """
+    check_tensor(input, "linalg_norm")
+    if isinstance(dim, (tuple, list)) and len(dim) not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
+        )
+    if isinstance(ord, str):
+        if dim is None and input.ndim > 2:
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
+            )
+        pair = (dim,) if isinstance(dim, int) else (-2, -1) if dim is None else dim
+        return matrix_norm(input, ord, pair, keepdim, dtype=dtype)
+    if ord is not None:
+        count = len(dim) if isinstance(dim, (tuple, list)) else 1
+        if dim is None:
+            if input.ndim not in (1, 2):
+                raise RuntimeError(
+                    "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                    f"{input.ndim}D."
+                )
+            count = input.ndim
+        if count == 2:
+            return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+def cond(input: Tensor, p: Any = None) -> Tensor:
+    """Return the condition number: the norm of a matrix times that of its inverse; inf if it is singular.
+
+    Args:
+        input: `(..., n, n)`; for `p` None, 2 and -2, `(..., m, n)`.
+        p: the norm, see `matrix_norm`; None is 2.
+
+    Raises:
+        RuntimeError: the matrices are not square; there is no such norm.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
+        tensor(4.)
+    """
+    check_tensor(input, "linalg_cond")
+    if input.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not isinstance(p, (str, type(None))) and builtins.abs(p) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if p is None or p in (2, -2):
+        values = svdvals(input)
+        if not values.shape[-1]:
+            return values.detach().sum(-1)
+        largest, smallest = values[..., :1], values[..., -1:]
+        return (smallest / largest if p == -2 else largest / smallest).squeeze(-1)
+    shown = p if isinstance(p, str) else f"{p:g}"
+    if input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"linalg.cond(ord={shown}): A must be batches of square matrices, but they are {input.shape[-2]} by "
+            f"{input.shape[-1]} matrices"
+        )
+    check_matrix("linalg.cond", input, "input")
+    if not input.shape[-1]:
+        return zeros(input.shape[:-2], dtype=input.dtype)
+    if p == "nuc":
+        values = svdvals(input)
+        return values.sum(-1) * values.reciprocal().sum(-1)
+    inverse, info = inverse_info(input)
+    found = matrix_norm(input, p) * matrix_norm(inverse, p)
+    return where(info != 0, math.inf, found)
+
+
+# Singular values ----------------------------------------------------------------------------------
+
+
+def _antisymmetric(x: Tensor) -> Tensor:
+    return x - x.mT
+
+
+def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
+    gu, gs, gvh = g
+    s = out1
+    m, n, k = out0.shape[-2], out2.shape[-1], s.shape[-1]
+    u, vh = out0[..., :k], out2[..., :k, :]
+    if gu is None and gvh is None:
+        return (u * gs[..., None, :]) @ vh
+    rows, columns = s[..., :, None], s[..., None, :]
+    gaps = (columns - rows) * (columns + rows) + identity(s, k)
+    inner = None if gs is None else diag_embed(gs)
+    if gu is not None:
+        gu = gu[..., :k]
+        term = _antisymmetric(u.mT @ gu) / gaps * columns
+        inner = term if inner is None else inner + term
+    if gvh is not None:
+        gvh = gvh[..., :k, :]
+        term = rows * (_antisymmetric(vh @ gvh.mT) / gaps)
+        inner = term if inner is None else inner + term
+    assert inner is not None
+    left = u @ inner
+    if m > k and gu is not None:
+        scaled = gu / columns
+        left = left + scaled - u @ (u.mT @ scaled)
+    found = left @ vh
+    if n > k and gvh is not None:
+        scaled = gvh / rows
+        found = found + u @ (scaled - (scaled @ vh.mT) @ vh)
+    return found
+
+
+@op(name="LinalgSvd", outputs=3, x=_svd_x)
+def _svd(x: Any, full_matrices: bool) -> Any:
+    return kernels.svd(x, full_matrices)
+
+
+def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
+    u, _, vh = _svd(x, False)
+    return (u * g[..., None, :]) @ vh
+
+
+@op(name="LinalgSvd", x=_svdvals_x)
+def _svdvals(x: Any) -> Any:
+    return kernels.svdvals(x)
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+    """Return the singular value decomposition `A = U diag(S) Vh`.
+
+    The gradients of U and Vh are finite only where all singular values differ, and mean something only for what does
+    not depend on the signs of singular vectors. With `full_matrices`, the columns of U and rows of Vh beyond the
+    smaller size have no gradient.
+
+    Args:
+        A: `(..., m, n)`.
+        full_matrices: whether U is `(m, m)` and Vh `(n, n)`; else `(m, k)` and `(k, n)` for k the smaller size.
+        driver: must be None: LAPACK's algorithms are for GPUs to choose.
+
+    Returns:
+        A named tuple `(U, S, Vh)`, S in descending order.
+
+    Raises:
+        RuntimeError: A is no matrix of float32 or float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
+        tensor([3., 2.])
+    """
+    check_matrix("linalg.svd", A, square=False, kernel=half_name(A, "linalg_svd_cpu"))
+    _no_driver(driver)
+    return return_types.linalg_svd(_svd(A, builtins.bool(full_matrices)))
+
+
+def _no_driver(driver: str | None) -> None:
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Return the singular values, in descending order.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.svdvals(torch.tensor([[0.0, 3.0], [2.0, 0.0]]))
+        tensor([3., 2.])
+    """
+    check_matrix("linalg.svd", A, square=False, kernel=half_name(A, "linalg_svd_cpu"))
+    _no_driver(driver)
+    return _svdvals(A)
+
+
+# Eigenvalues --------------------------------------------------------------------------------------
+
+
+def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
+    gl, gv = g
+    values, vectors = out0, out1
+    if gv is None:
+        return (vectors * gl[..., None, :]) @ vectors.mT
+    gaps = values[..., None, :] - values[..., :, None] + identity(values, values.shape[-1])
+    inner = _antisymmetric(vectors.mT @ gv) / gaps / 2
+    if gl is not None:
+        inner = inner + diag_embed(gl)
+    return vectors @ inner @ vectors.mT
+
+
+@op(name="LinalgEigh", outputs=2, x=_eigh_x)
+def _eigh(x: Any, lower: bool) -> Any:
+    return kernels.eigh(x, lower)
+
+
+def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
+    vectors = _eigh(x, lower)[1]
+    return (vectors * g[..., None, :]) @ vectors.mT
+
+
+@op(name="LinalgEigh", x=_eigvalsh_x)
+def _eigvalsh(x: Any, lower: bool) -> Any:
+    return kernels.eigvalsh(x, lower)
+
+
+def _is_lower(UPLO: str) -> bool:
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper() == "L"
+
+
+def eigh(input: Tensor, UPLO: str = "L") -> Any:
+    """Return the eigenvalues, ascending, and the eigenvectors (columns) of a symmetric matrix.
+
+    The gradient of the vectors is finite only where all eigenvalues differ, and means something only for what does not
+    depend on the vectors' signs.
+
+    Args:
+        input: `(..., n, n)`, of which one triangle is read.
+        UPLO: which: "L", the lower, or "U".
+
+    Returns:
+        A named tuple `(eigenvalues, eigenvectors)`.
+
+    Raises:
+        RuntimeError: the matrices are not square, `UPLO` is something else.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+        tensor([1., 3.])
+    """
+    check_matrix("linalg.eigh", input, "input", kernel="linalg_eigh_cpu")
+    return return_types.linalg_eigh(_eigh(input, _is_lower(UPLO)))
+
+
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
+    """Return the eigenvalues of a symmetric matrix, ascending; see `eigh`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        tensor([1., 3.])
+    """
+    check_matrix("linalg.eigh", input, "input", kernel="linalg_eigh_cpu")
+    return _eigvalsh(input, _is_lower(UPLO))
+
+
+def eig(input: Tensor) -> Any:
+    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
+    check_matrix("linalg.eig", input, "input")
+    raise NotImplementedError(_COMPLEX.format("eig", "eigh"))
+
+
+def eigvals(input: Tensor) -> Any:
+    """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
+    check_matrix("linalg.eigvals", input, "input")
+    raise NotImplementedError(_COMPLEX.format("eigvals", "eigvalsh"))
+
+
+_COMPLEX = (
+    "linalg.{0} returns complex numbers, which tinytorch leaves out: for symmetric matrices, whose eigenvalues are "
+    "real, use linalg.{1} (torch.linalg.eigh)"
+)
+
+
+# Cholesky -----------------------------------------------------------------------------------------
+
+
+def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
+    if upper:
+        g, out = g.mT, out.mT
+    inner = tril(out.mT @ g)
+    # (twice the symmetric part of the triangle with half its diagonal)
+    inner = inner + tril(inner, -1).mT
+    return 0.5 * triangular(out, triangular(out.mT, inner, True, False), False, False, False)
+
+
+@op(name="LinalgCholeskyEx", x=_cholesky_x)
+def _cholesky(x: Any, upper: bool) -> Any:
+    return kernels.cholesky(x, upper, "linalg.cholesky")
+
+
+@op(name="Cholesky", x=_cholesky_x)
+def old_cholesky(x: Any, upper: bool) -> Any:
+    """Return the Cholesky factor, for `torch.cholesky`."""
+    return kernels.cholesky(x, upper, "cholesky")
+
+
+@op(
+    name="LinalgCholeskyEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
+)
+def _cholesky_info(x: Any, upper: bool) -> Any:
+    return kernels.cholesky_info(x, upper)
+
+
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """Return the lower triangular L of `A = L L^T`, for a symmetric positive-definite A.
+
+    Args:
+        input: A, `(..., n, n)`, of which the lower triangle is read.
+        upper: read the upper triangle and return the U of `A = U^T U`.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of float32 or float64.
+        LinAlgError: one is not positive-definite.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
+    check_matrix("linalg.cholesky", input, "input", kernel=half_name(input, "cholesky_cpu"))
+    return _cholesky(input, builtins.bool(upper))
+
+
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    """Return the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
+
+    Returns:
+        A named tuple `(L, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_matrix("linalg.cholesky", input, "input", kernel=half_name(input, "cholesky_cpu"))
+    factor, info = _cholesky_info(input, builtins.bool(upper))
+    if check_errors:
+        raise_first(
+            info,
+            lambda which, k: (
+                f"linalg.cholesky_ex: {which}The factorization could not be completed because the input "
+                f"is not positive-definite (the leading minor of order {k} is not positive-definite)."
+            ),
+        )
+    return return_types.linalg_cholesky_ex((factor, info))
+
+
+# QR -----------------------------------------------------------------------------------------------
+
+
+def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
+    gq, gr = g
+    q, r = out0, out1
+    m, n = x.shape[-2:]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+        )
+    if m >= n:
+        return _qr_tall(gq, gr, q, r)
+    # [X | Y] = Q [R | Q^T Y] with a square X
+    if gr is None:
+        return cat((_qr_tall(gq, None, q, r[..., :m]), zeros_like(x[..., m:])), -1)
+    right = gr[..., m:]
+    through = x[..., m:] @ right.mT
+    gq = through if gq is None else gq + through
+    return cat((_qr_tall(gq, gr[..., :m], q, r[..., :m]), q @ right), -1)
+
+
+def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
+    inner = None if gr is None else r @ gr.mT
+    if gq is not None:
+        through = gq.mT @ q
+        inner = -through if inner is None else inner - through
+    assert inner is not None
+    inner = q @ (tril(inner) + tril(inner, -1).mT)
+    if gq is not None:
+        inner = inner + gq
+    return triangular(r, inner.mT, True, False).mT
+
+
+@op(name="LinalgQr", outputs=2, x=_qr_x)
+def _qr(x: Any, mode: Any) -> Any:
+    return kernels.qr(x, mode)
+
+
+def _r_has_no_gradient(g: Any) -> Any:
+    raise RuntimeError(
+        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+        "linalg.qr(A, mode='reduced') if you are going to require gradients."
+    )
+
+
+@op(name="LinalgQr", outputs=2, x=_r_has_no_gradient)
+def _only_r(x: Any) -> Any:
+    return np.empty_like(x, shape=(0,)), kernels.by_columns(np.linalg.qr(x, "r"))
+
+
+def qr(A: Tensor, mode: str = "reduced") -> Any:
+    """Return the decomposition `A = Q R` into orthonormal columns and an upper triangular matrix.
+
+    Args:
+        A: `(..., m, n)`.
+        mode: "reduced": Q is `(m, k)` and R `(k, n)` for k the smaller size; "complete": Q is `(m, m)`; "r": only R is
+            computed.
+
+    Returns:
+        A named tuple `(Q, R)`.
+
+    Raises:
+        RuntimeError: A is no matrix of float32 or float64; there is no such mode; in backward, where there is no
+            gradient: "complete" with m > n, and "r".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> q, r = torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> torch.allclose(q @ r, torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        True
+    """
+    check_matrix("linalg.qr", A, square=False, kernel=half_name(A, "geqrf_cpu"))
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    if mode == "r":
+        return return_types.linalg_qr(_only_r(A))
+    return return_types.linalg_qr(_qr(A, mode))
+
+
+# Householder reflections --------------------------------------------------------------------------
+
+
+def _reflections_x(
+    g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of the reflections' vectors and factors in `Q C`, for Q = I - V T V^T.
+
+    V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^T V, 1).
+    """
+    if not left:  # (C Q)^T = Q^T C^T
+        g, c, transpose = g.mT, c.mT, not transpose
+    if transpose:  # g . Q^T C = C . Q g
+        g, c = c, g
+    m, k = x.shape[-2], tau.shape[-1]
+    v = tril(x[..., :k], -1) + eye(m, k, dtype=x.dtype)
+    s = triu(v.mT @ v, 1)
+    scaled = tau[..., None] * s
+    t = triangular(scaled, diag_embed(tau), True, True)
+    inside, outside = c.mT @ v, g.mT @ v
+    inner = triangular(scaled.mT, -(outside.mT @ inside), False, True)
+    by_tau = (inner * (identity(x, k) - s @ t)).sum(-1)
+    by_s = triu(-(tau[..., None] * inner) @ t.mT, 1)
+    by_v = v @ (by_s + by_s.mT) - g @ (inside @ t.mT) - c @ (outside @ t)
+    return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
+
+
+def _householder_both(g: Tensor, needs: Any, x: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
+    return _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False)
+
+
+@op(name="LinalgHouseholderProduct", joint=_householder_both, inputs=("x", "tau"))
+def _householder(x: Any, tau: Any) -> Any:
+    return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
+
+
+def _reflect_all(
+    g: Tensor, needs: Any, x: Tensor, tau: Tensor, y: Tensor, left: bool, transpose: bool
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    by_x, by_tau, by_y = None, None, None
+    if needs[0] or needs[1]:
+        by_x, by_tau = _reflections_x(g, x, tau, y, left, transpose)
+    if needs[2]:
+        by_y = reflect(x, tau, g, left, not transpose)
+    return by_x, by_tau, by_y
+
+
+@op(name="Ormqr", joint=_reflect_all, inputs=("x", "tau", "y"))
+def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
+    """Return the product with the Q of Householder reflections, for `torch.ormqr`."""
+    return kernels.reflect(x, tau, y, left, transpose)
+
+
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """Return the first n columns of a product of Householder reflections, as `geqrf` gives them.
+
+    Args:
+        input: `(..., m, n)`, m >= n: below its diagonal, the reflections' vectors (1 on the diagonal, 0 above).
+        tau: `(..., k)`, k <= n: their factors.
+
+    Raises:
+        RuntimeError: shapes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.householder_product(torch.tensor([[1.0], [1.0]]), torch.tensor([1.0]))
+        tensor([[ 0.],
+                [-1.]])
+    """
+    name = "torch.linalg.householder_product"
+    check_tensors("linalg_householder_product", input=input, tau=tau)
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    m, n = input.shape[-2:]
+    if m < n:
+        raise RuntimeError(
+            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if n < tau.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if input.ndim - tau.ndim != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+            f"input.ndim is equal to {input.ndim}"
+        )
+    if tuple(input.shape[:-2]) != tuple(tau.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+        )
+    if input.dtype != tau.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {tau.dtype.tensor_name} does not match input dtype {input.dtype.tensor_name}"
+        )
+    check_floating(name, input, kernel="orgqr_cpu")
+    return _householder(input, tau)
+
+
+# LU -----------------------------------------------------------------------------------------------
+
+
+def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
+    """Return the gradient of `A = P L U` by those of L and U; of `lower` and `upper` only their triangles are read."""
+    m, n, k = lower.shape[-2], upper.shape[-1], upper.shape[-2]
+    gl = zeros_like(lower) if g[0] is None else tril(g[0], -1)
+    gu = zeros_like(upper) if g[1] is None else triu(g[1])
+    parts: list[Tensor] = []
+    if m > n:  # the rows below: L2 = A2 U^-1
+        below = lower[..., k:, :]
+        rest = triangular(upper.mT, gl[..., k:, :], False, False, False)
+        gu = gu - triu(below.mT @ rest)
+        gl = gl[..., :k, :]
+        parts = [rest]
+    elif n > m:  # the columns to the right: U2 = L^-1 A2
+        right = upper[..., k:]
+        rest = triangular(lower.mT, gu[..., k:], True, True)
+        gl = gl - tril(rest @ right.mT, -1)
+        gu = gu[..., :k]
+        parts = [rest]
+    lower, upper = lower[..., :k, :], upper[..., :k]
+    unit = tril(lower, -1) + identity(lower, k)
+    inner = tril(unit.mT @ gl, -1) + triu(gu @ triu(upper).mT)
+    inner = triangular(lower.mT, inner, True, True)
+    square = triangular(upper.mT, inner, False, False, False)
+    if parts:
+        square = cat((square, parts[0]), -2 if m > n else -1)
+    return swaps @ square
+
+
+def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
+    k = min(out0.shape[-2:])
+    gl, gu, lower, upper = (
+        part for each in (g[0], out0) for part in (each[..., :k], each[..., :k, :])
+    )
+    return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype))
+
+
+def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
+    rows = kernels.permutation(pivots._array, m)
+    return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
+
+
+@op(name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
+def _lu(x: Any) -> Any:
+    return kernels.lu(x)
+
+
+def check_lu(name: str, A: Any, pivot: bool) -> None:
+    """Raise PyTorch's error unless LU factors of A can be computed."""
+    if isinstance(A, Tensor) and A.ndim < 2:
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+    check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
+    """Return the LU decomposition in compact form, for `lu_solve`.
+
+    Args:
+        A: `(..., m, n)`.
+        pivot: must be True.
+
+    Returns:
+        A named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
+        exchanged with row `pivots[i]`, counted from 1.
+
+    Raises:
+        RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> LU, pivots
+        (tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
+    """
+    check_lu("torch.lu_factor", A, pivot)
+    factors, pivots, info = _lu(A)
+    check_nonzero(info)
+    return return_types.linalg_lu_factor((factors, pivots))
+
+
+def check_nonzero(info: Tensor) -> None:
+    """Raise PyTorch's error for factors with a zero on the diagonal of U."""
+    try:
+        raise_first(
+            info,
+            lambda which, k: (
+                f"torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would "
+                "result in a division by zero. If you still want to perform the factorization, consider calling "
+                "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+            ),
+        )
+    except LinAlgError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+    """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
+
+    Returns:
+        A named tuple `(LU, pivots, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_lu("torch.lu_factor", A, pivot)
+    found = _lu(A)
+    if check_errors:
+        check_nonzero(found[2])
+    return return_types.linalg_lu_factor_ex(found)
+
+
+@op(
+    name="LinalgLu",
+    outputs=3,
+    nondiff=(0,),
+    x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
+)
+def _lu_parts(x: Any) -> Any:
+    factors, pivots, _ = kernels.lu(x)
+    return kernels.lu_unpack(factors, pivots)
+
+
+def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
+    m, n = x_shape[-2:]
+    gl, gu = g[1], g[2]
+    parts = []
+    if gl is not None:
+        parts.append(constant_pad(tril(gl, -1), (0, n - min(m, n))))
+    if gu is not None:
+        parts.append(constant_pad(triu(gu), (0, 0, 0, m - min(m, n))))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@op(name="LuUnpack", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None)
+def unpacked_lu(x: Any, pivots: Any) -> Any:
+    """Return the P, L and U of compact factors."""
+    return kernels.lu_unpack(x, pivots)
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> Any:
+    """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
+
+    Args:
+        A: `(..., m, n)`.
+        pivot: must be True.
+
+    Returns:
+        A named tuple `(P, L, U)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
+        tensor([[1.0000, 0.0000],
+                [0.2500, 1.0000]])
+    """
+    check_lu("linalg.lu", A, pivot)
+    return return_types.linalg_lu(_lu_parts(A))
+
+
+def _lu_solve_both(
+    g: Tensor, needs: Any, x: Tensor, pivots: Tensor, out: Tensor, left: bool, adjoint: bool
+) -> tuple[Any, None, Tensor]:
+    """Return the gradients by that of A, which is what `solve` gives, and dA = P (dL U + L dU)."""
+    gb = _lu_solve(x, pivots, g, left, not adjoint)
+    if not needs[0]:
+        return None, None, gb
+    first, second = (gb, out.mT) if left else (out.mT, gb)
+    if adjoint:
+        first, second = second.mT, first.mT
+    n = x.shape[-1]
+    inner = -(_permutation(pivots, n, x.dtype).mT @ (first @ second))
+    unit = tril(x, -1) + identity(x, n)
+    return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
+
+
+@op(
+    name="LinalgLuSolve",
+    joint=_lu_solve_both,
+    inputs=("x", "pivots", "y"),
+    pivots=None,
+    broadcasts=True,
+)
+def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
+    return kernels.lu_solve(x, pivots, y, left, adjoint)
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """Return the solution of `A X = B` by the factors of A.
+
+    Args:
+        LU, pivots: what `lu_factor` returned.
+        B: `(..., n, k)`.
+        left: whether A stands to the left of X.
+        adjoint: solve with `A^T` in place of A.
+
+    Raises:
+        RuntimeError: shapes do not match; `B` is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> torch.linalg.lu_solve(*factors, torch.tensor([[2.0], [2.0]]))
+        tensor([[1.0000],
+                [0.5000]])
+    """
+    name = "linalg.lu_solve"
+    check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
+    check_floating(f"torch.{name}", LU, low=True)
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.tensor_name} and B of "
+            f"type {B.dtype.tensor_name} instead"
+        )
+    check_matrix(name, LU, "LU", kernel=half_name(LU, "linalg.lu_solve_cpu"))
+    check_matrix(name, B, "B", square=False, position=3)
+    if pivots.dtype.name != "int32":
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_sides(name, LU, B, left)
+    if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    check_batches(LU, B)
+    return _lu_solve(LU, pivots, B, left, adjoint)
+
+
+# LDL ----------------------------------------------------------------------------------------------
+
+
+def _no_gradient(name: str) -> Any:
+    def refuse(g: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=_no_gradient("linalg_ldl_factor_ex"))
+def _ldl(x: Any) -> Any:
+    return kernels.ldl(x)
+
+
+@op(
+    name="NotImplemented",
+    x=_no_gradient("linalg_ldl_solve"),
+    y=_no_gradient("linalg_ldl_solve"),
+    pivots=None,
+)
+def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
+    return kernels.ldl_solve(x, pivots, y)
+
+
+for _each in (_ldl, _ldl_solve):
+    _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+    """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
+
+    Returns:
+        A named tuple `(LD, pivots, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_matrix(
+        "torch.linalg.ldl_factor_ex", input, "input",
+        kernel=half_name(input, "ldl_factor_kernel_cpu"),
+    )  # fmt: skip
+    found = _ldl(input)
+    if check_errors:
+        raise_first(
+            found[2],
+            lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero",
+        )
+    return return_types.linalg_ldl_factor_ex(found)
+
+
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
+    """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
+
+    D has blocks of one and two rows on its diagonal. There is no gradient.
+
+    Args:
+        input: `(..., n, n)`, of which the lower triangle is read.
+        hermitian: makes no difference for real matrices.
+
+    Returns:
+        A named tuple `(LD, pivots)`.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
+        tensor([[2.0000, 0.0000],
+                [0.5000, 2.5000]])
+    """
+    factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
+    if info._array.any():
+        raise RuntimeError(
+            f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
+            "singular"
+        )
+    return return_types.linalg_ldl_factor((factors, pivots))
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
+
+    Args:
+        LD, pivots: what `ldl_factor` returned.
+        B: `(..., n, k)`; leading dimensions broadcast.
+        hermitian: as it was in `ldl_factor`; of real matrices, which there are only, it changes nothing.
+
+    Raises:
+        RuntimeError: the shapes do not fit; the pivots are no integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        >>> torch.linalg.ldl_solve(*factors, torch.tensor([[1.0], [2.0]]))
+        tensor([[2.],
+                [1.]])
+    """
+    name = "torch.linalg.ldl_solve"
+    check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
+    check_matrix(name, LD, "LD", kernel=half_name(LD, "ldl_solve_kernel_cpu"))
+    if B.ndim < 2:
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
+        )
+    check_system(name, B, LD)
+    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    if pivots.dtype.is_floating_point or pivots.dtype is bool_:
+        raise RuntimeError(
+            f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}"
+        )
+    return _ldl_solve(LD, pivots, B)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """Return the scalar products of vectors along a dimension; the others broadcast.
+
+    Args:
+        x, y: of one dtype, of floating point; their shapes broadcast.
+        dim: the dimension of the vectors.
+
+    Raises:
+        RuntimeError: the dtypes differ, or are of integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+    check_tensors("linalg_vecdot", x=x, y=y)
+    check_floating("linalg.vecdot", x, low=True)
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.tensor_name} and "
+            f"y of type {y.dtype.tensor_name} instead"
+        )
+    if x.ndim == y.ndim == 1:
+        return vdot(x, y)
+    return (x * y).sum(dim)
+
+
+@op(
+    name="LinalgCross",
+    x=lambda g, y, dim: _cross(y, g, dim),
+    y=lambda g, x, dim: _cross(g, x, dim),
+    broadcasts=True,
+)
+def _cross(x: Any, y: Any, dim: int) -> Any:
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    found = np.empty_like(x, shape=shape, order="C")
+    a, b, c = (np.moveaxis(each, dim, 0) for each in (x, y, found))
+    for i in builtins.range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        c[i] = a[j] * b[k] - a[k] * b[j]
+    return found
+
+
+@axis_is_dim
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """Return the vector products of vectors of three elements along a dimension; the others broadcast.
+
+    Raises:
+        RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
+        tensor([0., 0., 1.])
+    """
+    for position, each in enumerate((input, other)):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"linalg_cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, "
+                f"not {type(each).__name__}"
+            )
+    if input.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axes_of(dim, input.ndim, "linalg.cross")
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+        )
+    if input.dtype != other.dtype or input.dtype is bool_:
+        broadcast_tensors(input, other)
+        if input.dtype is bool_:
+            raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.tensor_name} but found {other.dtype.tensor_name}"
+        )
+    return _cross(input, other, dim)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return the diagonals of matrices, as views: `torch.diagonal` of the last two dimensions.
+
+    Args:
+        A: `(..., m, n)`.
+        offset: 0 for the main diagonal, above it positive, below it negative.
+        dim1, dim2: the dimensions of the matrices.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([1., 4.])
+    """
+    return _diagonal(A, offset, dim1, dim2)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Return the matrices of powers of a vector's elements: column j is `x ** j`.
+
+    Args:
+        x: `(..., n)`.
+        N: how many columns; n by default.
+
+    Raises:
+        RuntimeError: N is not above 1; booleans or floating point of 16 bits.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.vander(torch.tensor([2.0, 3.0]), N=3)
+        tensor([[1., 2., 4.],
+                [1., 3., 9.]])
+    """
+    check_tensor(x, "linalg_vander", "x")
+    if (x.dtype.itemsize < 4 and x.dtype.is_floating_point) or x.dtype is bool_:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{x.dtype.tensor_name}"
+        )
+    x = x if x.ndim else x.unsqueeze(0)
+    count = x.shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    ones = ones_like(x[..., None])
+    powers = x[..., None].expand((*x.shape, count - 1)).cumprod(-1)
+    return cat((ones.to(powers.dtype), powers), -1)

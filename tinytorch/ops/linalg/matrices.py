@@ -1,0 +1,1232 @@
+"""Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples (floor 3).
+
+Nearly all of it is made of the ops of `factor`, `solve` and others; `torch.linalg` is
+there.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.reduce import axes_of, axis_of
+from tinytorch.ops import reduce, return_types
+from tinytorch.ops.index import index_select, where
+from tinytorch.ops.linalg import factor as decompose
+from tinytorch.ops.linalg import solve
+from tinytorch.ops.linalg.products import matmul, mm
+from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_system
+from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
+from tinytorch.ops.random import randn
+from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.shape import (
+    _unsafe_view,
+    also_by,
+    axis_is_dim,
+    cat,
+    check_tensor,
+    check_tensors,
+    flip,
+    tril,
+    triu,
+)
+
+__all__ = [
+    "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "corrcoef", "cov", "cross", "cumulative_trapezoid",
+    "dist", "frobenius_norm", "geqrf", "inverse", "kron", "lobpcg", "lu", "lu_solve", "lu_unpack", "norm",
+    "nuclear_norm", "orgqr", "ormqr", "pca_lowrank", "pdist", "pinverse", "qr", "renorm", "slogdet", "svd",
+    "svd_lowrank", "trapezoid", "trapz", "triangular_solve", "vander",
+]  # fmt: skip
+
+
+def _deprecated(name: str, instead: str) -> None:
+    """Warn of an old name."""
+    warnings.warn(
+        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+# Old names of torch.linalg ------------------------------------------------------------------------
+
+
+def inverse(input: Tensor) -> Tensor:
+    """Return the inverse; see `linalg.inv`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
+    return solve.inv(input)
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
+        tensor([[0.5000, 0.0000]])
+    """
+    return solve.pinv(input, rcond)
+
+
+def slogdet(input: Tensor) -> Any:
+    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> sign, logabsdet = torch.slogdet(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        >>> sign, logabsdet
+        (tensor(-1.), tensor(0.))
+    """
+    return return_types.slogdet(decompose.slogdet(input))
+
+
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """Return the Cholesky factor; see `linalg.cholesky`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
+    _deprecated("cholesky", "torch.linalg.cholesky")
+    check_matrix("cholesky", input, "input", kernel="cholesky_cpu")
+    return decompose.old_cholesky(input, upper)
+
+
+@op(x=None)
+def _blank(x: Any, shape: tuple[int, ...]) -> Any:
+    return np.zeros_like(x, shape=shape)
+
+
+def _by_symmetric(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """Return the gradient of a Cholesky factor where that of A is `-common / 2`: as PyTorch's, of both triangles."""
+    return -(factor @ common if upper else common @ factor)
+
+
+def _cholesky_solve_both(
+    g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool
+) -> tuple[Any, Any]:
+    gb = _cholesky_solve(g, x, upper)
+    if not needs[1]:
+        return gb, None
+    half = gb @ out.mT
+    return gb, _by_symmetric(half + half.mT, x, upper)
+
+
+@op(name="CholeskySolve", joint=_cholesky_solve_both, inputs=("y", "x"), broadcasts=True)
+def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
+    return kernels.cholesky_solve(y, x, upper)
+
+
+def _cholesky_inverse_x(g: Tensor, x: Tensor, out: Tensor, upper: bool) -> Tensor:
+    return _by_symmetric(out @ (g + g.mT) @ out, x, upper)
+
+
+@op(name="CholeskyInverse", x=_cholesky_inverse_x)
+def _cholesky_inverse(x: Any, upper: bool) -> Any:
+    return kernels.cholesky_inverse(x, upper)
+
+
+def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
+    """Raise PyTorch's error unless the operands of `A X = B` match, in the name of an old function."""
+    check_tensors(function, **{"input": B, second: A})
+    for each, name in ((B, "b"), (A, "u" if second == "input2" else "A")):
+        if each.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {each.ndim} dimensions instead"
+                if second == "input2"
+                else f"torch.{function}: Expected {name} to have at least 2 dimensions, but it has {each.ndim} "
+                "dimensions instead"
+            )
+    check_system(function, B, A)
+    if A.dtype.name not in ("float32", "float64"):
+        raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
+
+
+@also_by(input2="L")
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """Return the solution of `A X = B` by the Cholesky factor of A.
+
+    Args:
+        input: B, `(..., n, k)`.
+        L: the factor.
+        upper: it is the upper one.
+
+    Raises:
+        RuntimeError: shapes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cholesky_solve(torch.tensor([[4.0], [9.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+        tensor([[1.],
+                [1.]])
+    """
+    _check_old_system("cholesky_solve", input, L, "input2")
+    return _cholesky_solve(input, L, upper)
+
+
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """Return the inverse of a matrix by its Cholesky factor.
+
+    Args:
+        input: the factor, `(..., n, n)`.
+        upper: it is the upper one.
+
+    Raises:
+        RuntimeError: the matrices are not square.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
+        tensor([[0.2500]])
+    """
+    check_matrix("cholesky_inverse", input, "input", kernel="cholesky_inverse_out_cpu")
+    return _cholesky_inverse(input, upper)
+
+
+def qr(input: Tensor, some: bool = True) -> Any:
+    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete".
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.qr(torch.eye(2)).R.abs()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    _deprecated("qr", "torch.linalg.qr")
+    return return_types.qr(decompose.qr(input, "reduced" if some else "complete"))
+
+
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
+    """Return the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
+
+    Args:
+        input: `(..., m, n)`.
+        some: U and V have only as many columns as there are singular values.
+        compute_uv: compute U and V; else they are zeros.
+
+    Returns:
+        A named tuple `(U, S, V)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
+        tensor([3., 2.])
+    """
+    if not compute_uv:
+        values = decompose.svdvals(input)
+        batch, (m, n) = input.shape[:-2], input.shape[-2:]
+        u, v = (_blank(input, (*batch, k, k)) for k in (m, n))
+        return return_types.svd((u, values, v.mT))
+    u, values, vh = decompose.svd(input, not some)
+    return return_types.svd((u, values, vh.mT))
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]]))
+        (tensor([[ 4.0000,  3.0000],
+                [ 0.5000, -0.5000]]), tensor([2, 2], dtype=torch.int32))
+    """
+    if out is not None:
+        raise NotImplementedError("lu(out=...) is left out: assign the result instead")
+    _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
+    found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
+    return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
+
+
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.lu_solve(torch.tensor([[2.0], [8.0]]), *factors)
+        tensor([[1.],
+                [2.]])
+    """
+    _deprecated("lu_solve", "torch.linalg.lu_solve")
+    return decompose.lu_solve(LU_data, LU_pivots, input)
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Any:
+    """Return the P, L and U of what `linalg.lu_factor` returned; what is not wanted is empty.
+
+    Raises:
+        RuntimeError: the pivots are not of int32.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))).P
+        tensor([[0., 1.],
+                [1., 0.]])
+    """
+    check_tensors("lu_unpack", LU_data=LU_data, LU_pivots=LU_pivots)
+    if LU_data.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+        )
+    if unpack_pivots and LU_pivots.dtype.name != "int32":
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
+            "function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    parts = list(decompose.unpacked_lu(LU_data, LU_pivots))
+    for k, wanted in enumerate((unpack_pivots, unpack_data, unpack_data)):
+        if not wanted:
+            parts[k] = parts[k].reshape(-1)[:0]
+    return return_types.lu_unpack(parts)
+
+
+def _triangular_solve_both(
+    g: Any, needs: Any, y: Tensor, x: Tensor, out0: Tensor, upper: bool, transpose: bool, unit: bool
+) -> tuple[Any, Any]:
+    ga, gb = g[1], None
+    if g[0] is not None:
+        gb = solve.triangular(x if transpose else x.mT, g[0], upper is transpose, unit)
+        if needs[1]:
+            by_x = -(out0 @ gb.mT if transpose else gb @ out0.mT)
+            by_x = triu(by_x, int(unit)) if upper else tril(by_x, -int(unit))
+            ga = by_x if ga is None else ga + by_x
+    return gb, ga
+
+
+@op(
+    name="TriangularSolve",
+    joint=_triangular_solve_both,
+    inputs=("y", "x"),
+    outputs=2,
+    broadcasts=True,
+)
+def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> Any:
+    """Return the solutions, and the coefficients broadcast as these are."""
+    a = x.swapaxes(-1, -2) if transpose else x
+    found = kernels.triangular(a, y, upper is not transpose, unit)
+    return found, kernels.by_columns(np.broadcast_to(x, (*found.shape[:-2], *x.shape[-2:])))
+
+
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Any:
+    """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
+
+    Args:
+        input: B.
+        A: the coefficients.
+        upper: which triangle of A counts.
+        transpose: solve with `A^T`.
+        unitriangular: take the diagonal of A as ones.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.triangular_solve(torch.tensor([[4.0], [2.0]]), torch.tensor([[1.0, 1.0], [0.0, 2.0]])).solution
+        tensor([[3.],
+                [1.]])
+    """
+    _deprecated("triangular_solve", "torch.linalg.solve_triangular")
+    _check_old_system("triangular_solve", input, A, "A")
+    return return_types.triangular_solve(
+        _triangular_solve(input, A, upper, transpose, unitriangular)
+    )
+
+
+def _geqrf_has_no_gradient(g: Any) -> Any:
+    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
+
+
+@op(name="Geqrf", outputs=2, x=_geqrf_has_no_gradient)
+def _geqrf(x: Any) -> Any:
+    return kernels.geqrf(x)
+
+
+def geqrf(input: Tensor) -> Any:
+    """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
+
+    Returns:
+        A named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
+
+    Raises:
+        RuntimeError: the input is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.geqrf(torch.tensor([[3.0], [4.0]])).a
+        tensor([[-5.0000],
+                [ 0.5000]])
+    """
+    if not isinstance(input, Tensor) or input.ndim >= 2:
+        check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
+    else:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    return return_types.geqrf(_geqrf(input))
+
+
+@also_by(input2="tau")
+def orgqr(input: Tensor, tau: Tensor) -> Tensor:
+    """Return the first columns of a product of Householder reflections; see `linalg.householder_product`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> vectors, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
+        >>> torch.orgqr(vectors, tau)
+        tensor([[-0.6000],
+                [-0.8000]])
+    """
+    return decompose.householder_product(input, tau)
+
+
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Return the product of a matrix with the orthogonal Q that Householder reflections make.
+
+    Args:
+        input: the reflections' vectors, `(..., m, k)`; see `geqrf`.
+        tau: their factors.
+        other: the matrix.
+        left: `Q C`; else `C Q`.
+        transpose: `Q^T` in place of Q.
+
+    Raises:
+        RuntimeError: shapes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> a, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
+        >>> torch.ormqr(a, tau, torch.tensor([[3.0], [4.0]]), transpose=True).abs().round(decimals=4)
+        tensor([[5.],
+                [0.]])
+    """
+    check_tensors("ormqr", input=input, input2=tau, input3=other)
+    for each, name in ((input, "input"), (other, "other")):
+        if each.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if tau.ndim and other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    axes_of(-1, tau.ndim, "ormqr")
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+        )
+    for each, name, less, words in ((tau, "tau", 1, "have one dimension less than"),
+                                    (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
+        if input.ndim - each.ndim != less:
+            raise RuntimeError(
+                f"torch.ormqr: Expected {name} to {words} input, but got {name}.ndim equal to {each.ndim} and "
+                f"input.ndim is equal to {input.ndim}"
+            )
+    for each, name in ((tau, "tau"), (other, "other")):
+        batch = list(each.shape[: input.ndim - 2])
+        if batch != list(input.shape[:-2]):
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {batch}"
+            )
+        if each.dtype != input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
+                f"{input.dtype.tensor_name} and {name} has dtype {each.dtype.tensor_name}"
+            )
+    check_floating("torch.ormqr", input)
+    return decompose.reflect(input, tau, other, left, transpose)
+
+
+# Norms --------------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
+
+    Args:
+        input: the tensor, of floating point.
+        p: any number, inf, -inf; "fro", the same as 2; "nuc", the sum of the singular values of a matrix.
+        dim: a dimension, or several in a tuple; None for all.
+        keepdim: keep the reduced dimensions, with length 1.
+        out: left out.
+        dtype: convert the elements to this first.
+
+    Raises:
+        RuntimeError: the elements are integers; `p` is another word; "nuc" is asked for of other than two dimensions.
+        IndexError: a dimension is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+        >>> torch.norm(x), torch.norm(x, p=1, dim=1), torch.norm(x, "nuc")
+        (tensor(5.), tensor([3., 4.]), tensor(7.))
+    """
+    if p == "nuc" or (p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2):
+        dims = tuple(builtins.range(input.ndim)) if dim is None else dim
+        dims = (dims,) if isinstance(dims, int) else dims
+        return decompose.matrix_norm(input, p, dims, keepdim, dtype=dtype)
+    return reduce.norm(input, p, dim, keepdim, out, dtype)
+
+
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
+        tensor([5., 1.])
+    """
+    if dim is None:
+        raise TypeError(
+            "frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
+        )
+    _deprecated("frobenius_norm", "torch.linalg.vector_norm")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{input.dtype.tensor_name} instead."
+        )
+    none = isinstance(dim, (tuple, list)) and not dim
+    return vector_norm(input, 2, None if none else dim, keepdim)
+
+
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(7.)
+    """
+    _deprecated("nuclear_norm", "torch.linalg.matrix_norm")
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    if isinstance(dim, int):
+        dim = (dim,)
+    return decompose.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+
+
+def _dist_x(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
+    return reduce._norm_x(g, x - y, out, p, None)
+
+
+def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
+    found = _dist_x(g, x, y, out, p)
+    return None if found is None else -found
+
+
+@op(name="Dist", x=_dist_x, y=_dist_y, broadcasts=True)
+def _dist(x: Any, y: Any, p: float) -> Any:
+    return reduce._norm.op.kernel(x - y, p, None, False)
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Return the p-norm of `input - other`.
+
+    Args:
+        input, other: tensors that broadcast.
+        p: the norm's order: 0, inf and -inf too.
+
+    Raises:
+        RuntimeError: both are integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
+        tensor(5.)
+    """
+    check_tensor(input, "dist")
+    check_tensor(other, "dist", "other", 2)
+    x, y = _alike(input, other)
+    if not x.dtype.is_floating_point:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
+        )
+    out: Tensor = _dist(x, y, float(p))
+    return out
+
+
+@axis_is_dim
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
+
+    Args:
+        input: the tensor, of two or more dimensions.
+        p: the norm.
+        dim: the dimension along which the slices are.
+        maxnorm: the largest norm.
+
+    Raises:
+        RuntimeError: `p` is not positive, `maxnorm` negative; the tensor has less than two dimensions.
+        IndexError: `dim` is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
+    """
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    axis = axis_of(dim, input.ndim, "renorm")
+    others = tuple(k for k in builtins.range(input.ndim) if k != axis)
+    # (sums of 16-bit floats are taken, and scaled, as float32)
+    wide = input.float() if input.dtype.itemsize < 4 and input.dtype.is_floating_point else input
+    norms = vector_norm(wide, p, others, True)
+    factors = where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return (input * factors.to(input.dtype)).contiguous()
+
+
+@axis_is_dim
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale slices down in place; see `renorm`."""
+    return self.copy_(renorm(self.clone(), p, dim, maxnorm))
+
+
+# Distances ----------------------------------------------------------------------------------------
+
+
+def _weights(g: Tensor, out: Tensor) -> Tensor:
+    return (g / out).masked_fill(out == 0, 0)
+
+
+def _euclidean_x(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    w = _weights(g, out)
+    return w.sum(-1, keepdim=True) * x - w @ y
+
+
+def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
+    w = _weights(g, out)
+    return w.sum(-2).unsqueeze(-1) * y - w.mT @ x
+
+
+@op(name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
+def _euclidean(x: Any, y: Any) -> Any:
+    """Return the distances by one product of matrices, `|x|^2 - 2 x y + |y|^2`."""
+    found = np.matmul(x, y.swapaxes(-1, -2))
+    found *= -2
+    found += np.square(x).sum(-1)[..., :, None]
+    found += np.square(y).sum(-1)[..., None, :]
+    return np.sqrt(np.maximum(found, 0))
+
+
+def _cdist_all(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of the distances for the differences of all pairs of rows."""
+    ways, g, out = x.unsqueeze(-2) - y.unsqueeze(-3), g.unsqueeze(-1), out.unsqueeze(-1)
+    if p == 0:  # a count
+        return (ways * g).masked_fill(out >= 0, 0)
+    if p == math.inf:  # unlike that of a norm, not shared where differences tie
+        return sgn(ways) * g * (ways.abs() == out).to(g.dtype)
+    found: Tensor = reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
+    return found
+
+
+@op(
+    name="Cdist", broadcasts=True,
+    x=lambda g, x, y, out, p: _cdist_all(g, x, y, out, p).sum(-2),
+    y=lambda g, x, y, out, p: -_cdist_all(g, x, y, out, p).sum(-3),
+)  # fmt: skip
+def _cdist(x: Any, y: Any, p: float) -> Any:
+    ways = x[..., :, None, :] - y[..., None, :, :]
+    if not ways.size:
+        return np.zeros_like(ways, shape=ways.shape[:-1])
+    return reduce._norm.op.kernel(ways, p, (ways.ndim - 1,), False)
+
+
+_EUCLIDEAN = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
+)  # fmt: skip
+
+
+def _lengths(difference: Tensor, p: float) -> Tensor:
+    """Return the p-norms of rows; the gradient of a count (p = 0) is 0, not None as that of `norm`."""
+    if not difference.numel():
+        return difference.sum(-1)
+    found = vector_norm(difference, p, -1)
+    if p == 0 and difference.requires_grad:
+        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
+    return found
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Return the distances of each row of one matrix from each of another.
+
+    Args:
+        x1: `(..., P, m)`.
+        x2: `(..., R, m)`; leading dimensions broadcast.
+        p: the norm, 0 or more.
+        compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
+            exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
+
+    Returns:
+        A tensor `(..., P, R)`.
+
+    Raises:
+        RuntimeError: the tensors are not of floating point, or have different numbers of columns.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([[0.],
+                [5.]])
+    """
+    mode = _EUCLIDEAN[0] if compute_mode is None else compute_mode
+    if mode not in _EUCLIDEAN:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for each, name in ((x1, "X1"), (x2, "X2")):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"cdist(): argument '{name.lower()}' must be Tensor, not {type(each).__name__}"
+            )
+        if not each.dtype.is_floating_point:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {each.dtype.tensor_name}"
+            )
+        if each.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {each.ndim}D")
+        if each.dtype.itemsize < 4:
+            raise NotImplementedError(f"\"cdist\" not implemented for '{each.dtype.tensor_name}'")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if not p >= 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}"
+        )
+    for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
+        if n != m and 1 not in (n, m):
+            where = max(x1.ndim, x2.ndim) - 2 - k
+            raise RuntimeError(
+                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {where}"
+            )
+    many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
+    if p == 2 and many and mode != _EUCLIDEAN[2]:
+        return _euclidean(x1, x2)
+    out: Tensor = _cdist(x1, x2, float(p))
+    return out
+
+
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """Return the distances of all pairs of rows: those above the diagonal of `cdist(input, input)`, row by row.
+
+    Args:
+        input: `(n, m)`.
+        p: the norm, 0 or more.
+
+    Raises:
+        RuntimeError: the input is no matrix of floating point; `p` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+        tensor([5.0000, 1.0000, 4.2426])
+    """
+    check_tensor(input, "pdist")
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = (wrap(each) for each in np.triu_indices(input.shape[0], 1))
+    difference = index_select(input, 0, first) - index_select(input, 0, second)
+    return _lengths(difference, p)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+@axis_is_dim
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Return the vector products along a dimension of length 3; without `dim`, the first such one.
+
+    Raises:
+        RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
+        tensor([0., 0., 1.])
+    """
+    check_tensors("cross", input=input, other=other)
+    if dim is None:
+        if 3 not in input.shape:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = tuple(input.shape).index(3)
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
+            "simply use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in "
+            "a future release.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return decompose.cross(input, other, dim=dim)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Return the Kronecker product: each element of `input` times the whole of `other`, in its place.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
+        tensor([ 1., 10.,  2., 20.])
+    """
+    check_tensors("kron", input=input, other=other)
+    count = max(input.ndim, other.ndim)
+    a = (1,) * (count - input.ndim) + tuple(input.shape)
+    b = (1,) * (count - other.ndim) + tuple(other.shape)
+    left = input.reshape([size for each in a for size in (each, 1)])
+    right = other.reshape([size for each in b for size in (1, each)])
+    return _unsafe_view(left * right, [m * n for m, n in zip(a, b, strict=True)])
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
+
+    Args:
+        x: a vector.
+        N: how many columns; as many as there are elements by default.
+        increasing: the order.
+
+    Raises:
+        RuntimeError: `x` is no vector; `N` is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vander(torch.tensor([2.0, 3.0]), N=3)
+        tensor([[4., 2., 1.],
+                [9., 3., 1.]])
+    """
+    check_tensor(x, "vander", "x")
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    kind = x.dtype if x.dtype.is_floating_point else "int64"
+    ones = (x.unsqueeze(-1) * 0).detach() + 1
+    if isinstance(kind, str):
+        ones = ones.long()
+    ones = ones.masked_fill(ones != 1, 1)
+    if count < 2:
+        return ones[:, :count]
+    powers = x.unsqueeze(-1).expand((x.shape[0], count - 1)).cumprod(-1)
+    result = cat((ones, powers), -1)
+    return result if increasing else flip(result, (-1,))
+
+
+# Integrals ----------------------------------------------------------------------------------------
+
+
+def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
+    """Return the distances of the sample points, in a shape that multiplies samples along `axis`."""
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[axis]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        return (x[1:] - x[:-1]).reshape((-1, *[1] * (y.ndim - axis - 1)))
+    if x.ndim < y.ndim:
+        x = x.reshape((*[1] * (y.ndim - x.ndim), *x.shape))
+    axis = axis + x.ndim - y.ndim
+    count = max(x.shape[axis] - 1, 0)
+    return x.narrow(axis, min(1, x.shape[axis]), count) - x.narrow(axis, 0, count)
+
+
+def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
+    """Return twice the areas of the trapezoids."""
+    check_tensor(y, name, "y")
+    if x is not None:
+        check_tensor(x, name, "x", 2)
+    if y.dtype.name == "bool" or (x is not None and x.dtype.name == "bool"):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
+    if not y.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = axis_of(dim, y.ndim, name)
+    count = max(y.shape[axis] - 1, 0)
+    heights = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
+    if x is not None:
+        return _spacing(name, y, x, axis) * heights, axis - y.ndim
+    return (heights if dx is None else heights * dx), axis - y.ndim
+
+
+@axis_is_dim
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """Return the integral of samples along a dimension by the trapezoidal rule.
+
+    Args:
+        y: the samples.
+        x: where they were taken: a vector, or a tensor that broadcasts with `y`.
+        dx: instead of `x`, their distance; 1 by default.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: the sizes of `x` and `y` differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
+        tensor(10.5000)
+    """
+    if x is not None and dx is not None:
+        raise TypeError("trapezoid() received an invalid combination of arguments: both x and dx")
+    check_tensor(y, "trapezoid", "y")
+    if not y._array.size and y.ndim and not y.shape[axis_of(dim, y.ndim, "trapezoid")]:
+        return y.detach().sum(dim, dtype=y.dtype)  # zeros, of which nothing is recorded
+    areas, axis = _areas("trapezoid", y, x, dx, dim)
+    return areas.sum(axis) / 2
+
+
+@axis_is_dim
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """Return the integral by the trapezoidal rule; see `trapezoid`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trapz(torch.tensor([1.0, 5.0, 10.0]))
+        tensor(10.5000)
+    """
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+@axis_is_dim
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+) -> Tensor:
+    """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
+
+    Args:
+        y, x, dx, dim: as for `trapezoid`.
+
+    Raises:
+        RuntimeError: the sizes of `x` and `y` differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))
+        tensor([ 3.0000, 10.5000])
+    """
+    if x is not None and dx is not None:
+        raise TypeError(
+            "cumulative_trapezoid() received an invalid combination of arguments: both x and dx"
+        )
+    if x is None:  # scaled before, as PyTorch
+        areas, axis = _areas("cumulative_trapezoid", y, None, (1 if dx is None else dx) / 2, dim)
+        return areas.cumsum(axis)
+    areas, axis = _areas("cumulative_trapezoid", y, x, None, dim)
+    return areas.cumsum(axis) / 2
+
+
+# Covariances --------------------------------------------------------------------------------------
+
+
+def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> None:
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"
+        )
+    if weights.dtype.is_floating_point is integral or weights.dtype.name == "bool":
+        raise RuntimeError(
+            f"cov(): expected {name} to have {'integral' if integral else 'floating point'} dtype but got {name} with "
+            f"{weights.dtype.tensor_name} dtype"
+        )
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {count}"
+        )
+    if (weights._array < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Return the covariances of variables.
+
+    Args:
+        input: `(variables, observations)`, or the observations of one variable.
+        correction: what is subtracted from the number of observations; 1 makes the estimate unbiased.
+        fweights: how often each observation was made, integers.
+        aweights: how much each observation counts.
+
+    Raises:
+        RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
+    check_tensor(input, "cov")
+    if input.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    if input.dtype.name == "bool":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape((1, -1)) if input.ndim < 2 else input
+    count = x.shape[1]
+    weights: Any = None
+    if fweights is not None:
+        _check_weights("fweights", fweights, count, True)
+        weights = fweights
+    if aweights is not None:
+        _check_weights("aweights", aweights, count, False)
+        weights = aweights if weights is None else weights * aweights
+    total: Any = count if weights is None else weights.sum()
+    if weights is not None and not total.item():
+        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+    mean = (x if weights is None else x * weights).sum(1) / total
+    if weights is not None and aweights is not None and correction:
+        degrees = total - correction * (weights * aweights).sum() / total
+    else:
+        degrees = total - correction
+    if degrees <= 0:
+        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        degrees = 0
+    centred = x - mean.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights.to(centred.dtype)
+    return (mm(centred, weighted.t()) / degrees).squeeze()
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
+
+    Args:
+        input: `(variables, observations)`, or the observations of one variable.
+
+    Raises:
+        RuntimeError: the input has more than two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
+    check_tensor(input, "corrcoef")
+    if input.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    found = cov(input)
+    if not found.ndim:
+        return found / found
+    deviations = sqrt(found.diagonal())
+    return clamp(found / deviations.unsqueeze(1) / deviations.unsqueeze(0), -1, 1)
+
+
+# Low rank -----------------------------------------------------------------------------------------
+
+
+def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
+    """Return orthonormal columns that nearly span the range of `A - M`.
+
+    Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 4.4.
+    """
+
+    def product(x: Tensor, transposed: bool = False) -> Tensor:
+        found = matmul(A.mT if transposed else A, x)
+        if M is None:
+            return found
+        return found - matmul(M.mT if transposed else M, x)
+
+    basis = decompose.qr(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
+    for _ in builtins.range(niter):
+        basis = decompose.qr(product(basis, True)).Q
+        basis = decompose.qr(product(basis)).Q
+    return basis
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return nearly the q largest singular values of a matrix and their vectors, by random projection.
+
+    Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 5.1.
+
+    Args:
+        A: `(..., m, n)`.
+        q: how many, or a few more than wanted.
+        niter: how many iterations of the power method.
+        M: what to subtract from A; broadcasts to its shape.
+
+    Returns:
+        `(U, S, V)`: `U diag(S) V^T` is near `A - M`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
+        tensor([3.])
+    """
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    m, n = A.shape[-2:]
+    if M is not None:
+        M = M.broadcast_to(A.shape)
+    if m < n:
+        A, M = A.mT, None if M is None else M.mT
+    basis = _range_of(A, q, niter, M)
+    small = matmul(basis.mT, A)
+    if M is not None:
+        small = small - matmul(basis.mT, M)
+    u, values, vh = decompose.svd(small, False)
+    u, v = matmul(basis, u), vh.mT
+    return (v, values, u) if m < n else (u, values, v)
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
+
+    Args:
+        A: `(..., m, n)`.
+        q: how many; the smallest of 6, m and n by default.
+        center: subtract the mean.
+        niter: how many iterations of the power method.
+
+    Returns:
+        `(U, S, V)`: the columns of V are the principal directions.
+
+    Raises:
+        ValueError: `q` or `niter` is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.pca_lowrank(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), q=1)[1]
+        tensor([1.4142])
+    """
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+        )
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def lobpcg(
+    A: Tensor,
+    k: int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: int | None = None,
+    iK: Tensor | None = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: dict[str, int] | None = None,
+    ortho_fparams: dict[str, float] | None = None,
+    ortho_bparams: dict[str, bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the k largest (or smallest) eigenvalues of a symmetric A, or of `A x = B x e`, and their vectors.
+
+    They are computed directly, by `linalg.eigh`, not by iteration: the arguments that steer that have no effect.
+
+    Args:
+        A: `(..., m, m)`.
+        k: how many; 1 by default, or as many as X has columns.
+        B: symmetric positive-definite; the identity by default.
+        X: the first guess in PyTorch; only its number of columns counts.
+        largest: whether the largest; else the smallest.
+        n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: have no effect.
+
+    Raises:
+        ValueError: A has less than `3 * k` rows.
+
+    Returns:
+        The eigenvalues `(..., k)` and vectors `(..., m, k)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]
+        tensor([3.])
+    """
+    check_matrix("lobpcg", A, "A")
+    if k is None:
+        k = 1 if X is None else X.shape[-1]
+    if A.shape[-1] < 3 * k:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the "
+            f"number of requested eigenpairs (={k})"
+        )
+    if B is None:
+        values, vectors = decompose.eigh((A + A.mT) / 2)
+    else:
+        factor = decompose.cholesky(B)
+        half = solve.solve_triangular(factor, A, upper=False)
+        reduced = solve.solve_triangular(factor, half.mT, upper=False)
+        values, vectors = decompose.eigh((reduced + reduced.mT) / 2)
+        vectors = solve.solve_triangular(factor.mT, vectors, upper=True)
+    if largest is None or largest:
+        return flip(values[..., -k:], (-1,)), flip(vectors[..., -k:], (-1,))
+    return values[..., :k], vectors[..., :k]

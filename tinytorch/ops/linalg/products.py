@@ -1,0 +1,1322 @@
+"""Products of matrices and vectors, and what is composed of them (floor 3).
+
+Each product is one of a family closed under differentiation. With `N` for an operand as it is and
+`T` for a transposed one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT,
+TN and TT are of the four again. So no formula transposes a Tensor, derivatives of every order cost
+one product each, and every gradient comes out contiguous: that of a weight can become its `.grad`
+without a copy.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import op, pointwise
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops import autocast
+from tinytorch.ops.pointwise import _older_call, mul, plain
+from tinytorch.ops.shape import _unsafe_view, renamed
+
+__all__ = [
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "dsmm", "einsum", "ger", "inner",
+    "matmul", "mm", "mv", "outer", "spmm", "tensordot", "trace", "vdot",
+]  # fmt: skip
+
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+# C++'s names of the types, which PyTorch's message for `mm` has.
+_C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+    "uint8": "unsigned char", "bool": "bool",
+}  # fmt: skip
+
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+def _dot(a: Any, b: Any, name: str) -> Any:
+    """Return `a.dot(b)`: for floats one call of BLAS, without a copy of transposed views."""
+    kind = a.dtype
+    # To `dot` a matrix of one zero is a factor that leaves nothing of infinities.
+    one = a.size == 1 or b.size == 1
+    if kind is _F32 or kind is _F64:
+        return np.matmul(a, b) if one else a.dot(b)
+    return _unusual(np.matmul if one else np.dot, a, b, name)
+
+
+def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> Any:
+    kind = a.dtype
+    if kind.kind == "b":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    if (
+        kind.kind in FLOATS and kind.itemsize < 4
+    ):  # (V: bfloat16) summed as float32, as PyTorch does
+        return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
+    return product(a, b)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    kind = a.dtype
+    if kind is _F32 or kind is _F64:
+        return np.matmul(_regular(a), _regular(b))
+    return _unusual(np.matmul, a, b, "bmm")
+
+
+def _regular(a: Any) -> Any:
+    """Return `a`, copied if BLAS cannot read it (NumPy's own loop is many times slower)."""
+    row, column = a.strides[-2:]
+    size = a.itemsize
+    if (column == size and row >= size * a.shape[-1]) or (
+        row == size and column >= size * a.shape[-2]
+    ):
+        return a
+    return a.copy() if a.size > 256 else a
+
+
+# The families -------------------------------------------------------------------------------------
+
+
+def _plain(a: Any, b: Any) -> Any:
+    return _dot(a, b, "addmm_impl_cpu_")
+
+
+_product = functools.partial(pointwise, linear=True)
+mm_nt: Any = _product(
+    "mm", lambda a, b: _plain(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
+)
+mm_tn: Any = _product(
+    "mm", lambda a, b: _plain(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
+)
+# The same with the result laid out by columns: so the gradient of an operand that is laid out that
+# way itself (`weight.t()`) is in the order of the memory it belongs to.
+_mm_nt_columns: Any = _product(
+    "mm", lambda a, b: _plain(b, a.T).T, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
+)
+_mm_tn_columns: Any = _product(
+    "mm", lambda a, b: _plain(b.T, a).T, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
+)
+# By whether the operands are laid out by rows.
+_MM: dict[tuple[bool, bool], Any] = {
+    (x_rows, y_rows): _product(
+        "mm",
+        _plain,
+        x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
+        y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
+    )
+    for x_rows in (True, False)
+    for y_rows in (True, False)
+}
+mm_nn: Any = _MM[True, True]
+
+_bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
+# The product of stacks by `matmul`, after which PyTorch gives the leading dimensions their shape.
+_stacks: Any = renamed(
+    _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)),
+    "UnsafeViewBackward0",
+)
+_bmm_nt: Any = _product(
+    "bmm",
+    lambda a, b: _matmul(a, b.swapaxes(-1, -2)),
+    x=lambda g, y: _bmm(g, y),
+    y=lambda g, x: _bmm_tn(g, x),
+)
+_bmm_tn: Any = _product(
+    "bmm",
+    lambda a, b: _matmul(a.swapaxes(-1, -2), b),
+    x=lambda g, y: _bmm_nt(y, g),
+    y=lambda g, x: _bmm(x, g),
+)
+
+_mv: Any = _product(
+    "mv",
+    lambda a, b: _dot(a, b, "addmv_impl_cpu"),
+    x=lambda g, y: _outer(g, y),
+    y=lambda g, x: _mv_t(x, g),
+)
+_mv_t: Any = _product(
+    "mv",
+    lambda a, b: _dot(a.T, b, "addmv_impl_cpu"),
+    x=lambda g, y: _outer(y, g),
+    y=lambda g, x: _mv(x, g),
+)
+# A vector times a matrix by `matmul`, after which PyTorch takes away the dimension that the vector got.
+_vm: Any = renamed(
+    _product(
+        "squeeze",
+        lambda a, b: _dot(b.T, a, "addmv_impl_cpu"),
+        x=lambda g, y: _mv(y, g),
+        y=lambda g, x: _outer(x, g),
+    ),
+    "SqueezeBackward4",
+)
+_outer: Any = _product(
+    "outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x)
+)
+_dot_product: Any = _product(
+    "dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x
+)
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _arrays(function: str, *tensors: Any) -> list[Any]:
+    """Return the arrays of tensors, TypeError if one is something else."""
+    names = ("input", "other", "third argument")
+    for position, each in enumerate(tensors):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{names[position]}' (position {position + 1}) must be "
+                "Tensor, "
+                f"not {type(each).__name__}"
+            )
+    return [each._array for each in tensors]
+
+
+def _name(array: Any) -> str:
+    return dtypes.from_numpy_dtype(array.dtype).tensor_name
+
+
+def _check_mm(a: Any, b: Any) -> None:
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            "mat1 and mat2 shapes cannot be multiplied "
+            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    if a.dtype != b.dtype:
+        first, second = (_C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. "
+            "Convert one: x.to(y.dtype)"
+        )
+
+
+def _check_mv(a: Any, b: Any, rows: int | None = None) -> None:
+    if a.ndim != 2 or b.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {b.ndim}")
+    if a.shape[1] != b.shape[0]:
+        rows = a.shape[0] if rows is None else rows
+        raise RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({a.shape[0]}x{a.shape[1]}), vec "
+            f"({b.shape[0]})"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{_name(b)}, {_name(a)}, and {_name(b)}"
+        )
+
+
+def _check_dot(a: Any, b: Any) -> None:
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}"
+        )
+    if len(a) != len(b):
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have "
+            "the same number of "
+            f"elements, but got {len(a)} and {len(b)} elements respectively"
+        )
+
+
+def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
+    """Check stacks of matrices; with `same_batch` their leading dimensions must be equal."""
+    batch = a.shape[:-2]
+    if same_batch:
+        for each, which in ((a, "batch1"), (b, "batch2")):
+            if each.ndim != 3:
+                raise RuntimeError(f"{which} must be a 3D tensor")
+    else:
+        try:
+            batch = np.broadcast_shapes(batch, b.shape[:-2])
+        except ValueError:
+            lengths = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)
+            back, (m, n) = next(
+                (i, pair) for i, pair in enumerate(lengths) if pair[0] != pair[1] and 1 not in pair
+            )
+            dim = max(a.ndim, b.ndim) - 3 - back
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {dim}"
+            ) from None
+    if a.shape[-1] != b.shape[-2] or (same_batch and b.shape[0] != batch[0]):
+        wanted = [math.prod(batch), a.shape[-1]]
+        found = [b.shape[0] if same_batch else wanted[0], b.shape[-2]]
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: "
+            f"{found}."
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Return the matrix product, `input @ other`.
+
+    Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) ->
+    (n,)`; of two matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are
+    matrices, the others broadcast.
+
+    Args:
+        input: the first tensor, `(..., n, m)` or `(m,)`.
+        other: the second, `(..., m, p)` or `(m,)`.
+
+    Returns:
+        A tensor `(..., n, p)`, without the dimension that a vector does not have.
+
+    Raises:
+        RuntimeError: the sizes do not match; the dtypes differ; an operand is 0-d.
+        TypeError: an operand is no tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+        tensor([21., 43.])
+    """
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        _arrays("matmul", input, other)
+    if autocast.on:
+        input, other = autocast.lowered(input, other)
+    a, b = input._array, other._array
+    m, n = a.ndim, b.ndim
+    if m == 2 == n:  # the usual case, in line
+        if a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
+            _check_mm(a, b)
+        x_rows = a.flags.c_contiguous or not a.flags.f_contiguous
+        y_rows = b.flags.c_contiguous or not b.flags.f_contiguous
+        return _MM[x_rows, y_rows](input, other)
+    if not m or not n:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D"
+        )
+    if n == 1 and m <= 2:
+        if a.dtype is not b.dtype or a.shape[-1] != len(b):
+            (_check_dot if m == 1 else _check_mv)(a, b)
+        return (_dot_product if m == 1 else _mv)(input, other)
+    if n == 1:
+        return _unsafe_view(mv(_folded(input), other), a.shape[:-1])
+    if m == 1:
+        if n == 2:
+            _check_mm(a[None], b)
+            return _vm(input, other)
+        return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
+    if n == 2:  # one large product instead of many small ones
+        return _unsafe_view(mm(_folded(input), other), (*a.shape[:-1], b.shape[1]))
+    _check_bmm(a, b, same_batch=False)
+    return _stacks(input, other)
+
+
+def _folded(x: Tensor) -> Tensor:
+    """Return a stack of matrices as one tall matrix."""
+    shape = x._array.shape
+    return x.reshape((math.prod(shape[:-1]), shape[-1]))
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of two matrices, `(n, m)` and `(m, p)`.
+
+    Raises:
+        RuntimeError: one is not a matrix; the sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
+        tensor([[3.],
+                [3.]])
+    """
+    if autocast.on:
+        input, mat2 = autocast.lowered(input, mat2)
+    a, b = _arrays("mm", input, mat2)
+    if a.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if b.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    return matmul(input, mat2)
+
+
+spmm = dsmm = (
+    mm  # for matrices of which one may be sparse: graph networks call them with dense ones, too
+)
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the products of two stacks of matrices, `(b, n, m)` and `(b, m, p)`.
+
+    Raises:
+        RuntimeError: one is not 3-d; the sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
+    if autocast.on:
+        input, mat2 = autocast.lowered(input, mat2)
+    a, b = _arrays("bmm", input, mat2)
+    _check_bmm(a, b, same_batch=True)
+    return _bmm(input, mat2)
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Return the product of a matrix `(n, m)` and a vector `(m,)`.
+
+    Raises:
+        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+    _check_mv(*_arrays("mv", input, vec))
+    return _mv(input, vec)
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """Return the scalar product of two vectors.
+
+    Raises:
+        RuntimeError: one is no vector; the sizes or dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    _check_dot(*_arrays("dot", input, tensor))
+    return _dot_product(input, tensor)
+
+
+_vdot_product: Any = renamed(
+    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x),
+    "VdotBackward0",
+)
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    _check_dot(*_arrays("vdot", input, other))
+    return _vdot_product(input, other)
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Return the scalar products along the last dimension: `(*A, m)`, `(*B, m)` give `(*A, *B)`.
+
+    Raises:
+        RuntimeError: the last dimensions differ; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.inner(torch.ones(2, 3), torch.ones(3))
+        tensor([3., 3.])
+    """
+    a, b = _arrays("inner", input, other)
+    if not a.ndim or not b.ndim:
+        return mul(input, other)
+    if a.shape[-1] != b.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(a.shape)} and {list(b.shape)}"
+        )
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Return the products of all pairs from two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`.
+
+    Raises:
+        RuntimeError: one is no vector.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
+    for each, which in zip(_arrays("outer", input, vec2), ("self", "vec2"), strict=True):
+        if each.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {each.ndim}-D")
+    return mul(input.unsqueeze(1), vec2)
+
+
+ger = outer
+
+
+# Products added to something ----------------------------------------------------------------------
+
+
+def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) -> Any:
+    """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored.
+
+    So is the product with alpha 0, infinities and NaN in it too, where PyTorch leaves it to BLAS.
+    """
+    if product.dtype.kind not in FLOATS:
+        beta, alpha = (np.asarray(int(each)).astype(product.dtype) for each in (beta, alpha))
+    if alpha == 0 and blas and product.dtype.kind == "f" and product.dtype.itemsize >= 4:
+        product[...] = 0
+    elif alpha != 1:
+        product *= alpha
+    if beta != 0:
+        product += x if beta == 1 else x * beta
+    return product
+
+
+def _combined_in_single(
+    product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any
+) -> Any:
+    """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed as float32 and rounded once."""
+    if a.shape[-1] == 0:  # a product with nothing in it: PyTorch multiplies `x` alone
+        beta = np.asarray(beta).astype(a.dtype).astype(np.float32)
+    out = product(a.astype(np.float32), b.astype(np.float32))
+    if alpha != 1:
+        out *= alpha
+    if beta != 0:
+        out += x.astype(np.float32) * beta
+    return out.astype(a.dtype)
+
+
+def _combined_by_steps(
+    x: Any, product: Any, beta: Any, alpha: Any, whole_product: bool, whole_x: bool = False
+) -> Any:
+    """Return `beta * x + alpha * product` of 16-bit floats, rounded where PyTorch's `addmv` and `addr` round.
+
+    Args:
+        x: the addend, of the result's dtype.
+        product: the product, as float32.
+        beta: factor of `x`, which is rounded.
+        alpha: factor of the product, which is rounded.
+        whole_product: do not round `alpha * product` before the sum.
+        whole_x: do not round `beta * x`.
+    """
+    kind = x.dtype
+    beta, alpha = (np.asarray(each).astype(kind).astype(np.float32) for each in (beta, alpha))
+    product *= alpha
+    if not whole_product:
+        product = product.astype(kind).astype(np.float32)
+    if beta != 0:
+        scaled = x.astype(np.float32) * beta
+        product += scaled if whole_x else scaled.astype(kind)
+    return product.astype(kind)
+
+
+def _half(x: Any) -> bool:
+    return x.dtype.itemsize == 2 and x.dtype.kind in FLOATS
+
+
+def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
+    if x.ndim > len(shape):
+        raise RuntimeError(
+            f"expand(torch.{_name(x)}Tensor{{{list(x.shape)}}}, size={list(shape)}): the number "
+            "of sizes provided "
+            f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({x.ndim})"
+        )
+    for back in range(1, x.ndim + 1):
+        if x.shape[-back] not in (1, shape[-back]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({shape[-back]}) must match the existing size "
+                f"({x.shape[-back]}) "
+                f"at non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  "
+                "Tensor sizes: "
+                f"{list(x.shape)}"
+            )
+
+
+def _times(t: Any, factor: Any) -> Any:
+    return t if factor == 1 else t * factor
+
+
+@op(
+    x=lambda g, beta: _times(g, beta),
+    mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
+    mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
+    broadcasts=True,
+)
+def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * (mat1 @ mat2)`; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(n, p)`.
+        mat1: a matrix `(n, m)`.
+        mat2: a matrix `(m, p)`.
+        beta: factor of `x`.
+        alpha: factor of the product.
+
+    Raises:
+        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(1, 3), torch.ones(3, 2))
+        tensor([[4., 5.]])
+    """
+    for name, each in (("mat1", mat1), ("mat2", mat2)):
+        if each.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
+    if x.dtype != mat2.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {_name(x)} and {_name(mat2)}"
+        )
+    _check_mm(mat1, mat2)
+    _check_addend(x, (mat1.shape[0], mat2.shape[1]))
+    if _half(mat1):
+        return _combined_in_single(np.dot, x, mat1, mat2, beta, alpha)
+    return _combined(x, _plain(mat1, mat2), beta, alpha)
+
+
+@op(
+    x=lambda g, beta: _times(g, beta),
+    mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
+    vec=lambda g, mat, alpha: _times(_mv_t(mat, g), alpha),
+    broadcasts=True,
+)
+def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * (mat @ vec)`; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(n,)`.
+        mat: a matrix `(n, m)`.
+        vec: a vector `(m,)`.
+        beta: factor of `x`.
+        alpha: factor of the product.
+
+    Raises:
+        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3), alpha=2)
+        tensor([7., 7.])
+    """
+    rows = x.shape[0] if x.ndim else 1
+    _check_mv(mat, vec, rows)
+    if rows not in (1, mat.shape[0]):
+        raise RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec "
+            f"({vec.shape[0]})"
+        )
+    if x.dtype != vec.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {_name(x)}, {_name(mat)}, "
+            f"and {_name(vec)}"
+        )
+    if _half(mat):
+        product = np.dot(mat.astype(np.float32), vec.astype(np.float32))
+        by_rows = mat.strides[1] == mat.itemsize or mat.strides[0] != mat.itemsize
+        whole_x = by_rows and alpha == 1 and mat.dtype.kind == "f" and vec.flags.c_contiguous
+        return _combined_by_steps(x, product, beta, alpha, by_rows, whole_x)
+    return _combined(x, _dot(mat, vec, "addmv_impl_cpu"), beta, alpha)
+
+
+@op(
+    x=lambda g, beta: _times(g, beta),
+    batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
+    batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
+    broadcasts=True,
+)
+def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * (batch1 @ batch2)` of stacks; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(b, n, p)`.
+        batch1: matrices `(b, n, m)`.
+        batch2: matrices `(b, m, p)`.
+        beta: factor of `x`.
+        alpha: factor of the product.
+
+    Raises:
+        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
+        tensor([4., 4.])
+    """
+    _check_bmm(batch1, batch2, same_batch=True)
+    if x.dtype != batch1.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {_name(x)}, batch1: {_name(batch1)}, "
+            f"batch2: {_name(batch2)}"
+        )
+    _check_addend(x, (*batch1.shape[:2], batch2.shape[2]))
+    if _half(batch1):
+        return _combined_in_single(np.matmul, x, batch1, batch2, beta, alpha)
+    return _combined(x, _matmul(batch1, batch2), beta, alpha, blas=False)
+
+
+@op(
+    x=lambda g, beta: _times(g, beta),
+    batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
+    batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
+    broadcasts=True,
+)
+def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * sum(batch1 @ batch2)`; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(n, p)`.
+        batch1: matrices `(b, n, m)`.
+        batch2: matrices `(b, m, p)`.
+        beta: factor of `x`.
+        alpha: factor of the sum.
+
+    Raises:
+        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
+        tensor([[7.]])
+    """
+    _check_bmm(batch1, batch2, same_batch=True)
+    if x.dtype != batch1.dtype:
+        raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(batch1)}")
+    _check_addend(x, (batch1.shape[1], batch2.shape[2]))
+    if _half(batch1):  # rounded after each matrix
+        out = np.broadcast_to(x, (batch1.shape[1], batch2.shape[2]))
+        if not len(batch1):
+            none = np.zeros((len(out), 0), x.dtype), np.zeros((0, out.shape[1]), x.dtype)
+            return _combined_in_single(np.dot, out, *none, beta, alpha)
+        for a, b in zip(batch1, batch2, strict=True):
+            out = _combined_in_single(np.dot, out, a, b, beta, alpha)
+            beta = 1
+        return out
+    products = _matmul(batch1, batch2)
+    return _combined(x, np.add.reduce(products, axis=0, dtype=products.dtype), beta, alpha)
+
+
+@op(
+    x=lambda g, beta: _times(g, beta),
+    vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
+    vec2=lambda g, vec1, alpha: _times(_mv_t(g, vec1), alpha),
+    broadcasts=True,
+)
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return `beta * x + alpha * outer(vec1, vec2)`; with `beta` 0, `x` is ignored.
+
+    Args:
+        x: what is added (`input`), broadcast to `(n, m)`.
+        vec1: a vector `(n,)`.
+        vec2: a vector `(m,)`.
+        beta: factor of `x`.
+        alpha: factor of the product.
+
+    Raises:
+        RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
+    for each, which in ((vec1, "vec1"), (vec2, "vec2")):
+        if each.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {each.ndim}-D")
+    _check_addend(x, (len(vec1), len(vec2)))
+    kinds = [dtypes.from_numpy_dtype(each.dtype) for each in (x, vec1, vec2)]
+    kind = functools.reduce(dtypes.promote_types, kinds).numpy
+    for factor, which in ((beta, "beta"), (alpha, "alpha")):
+        if isinstance(factor, bool) and kind.kind != "b":
+            raise RuntimeError(f"Boolean {which} only supported for Boolean results.")
+        if isinstance(factor, float) and kind.kind not in FLOATS:
+            raise RuntimeError(
+                f"For integral input tensors, argument {which} must not be a floating point number."
+            )
+    if kind.itemsize == 2 and kind.kind in FLOATS:
+        alpha = np.asarray(alpha).astype(kind).astype(np.float32)
+        scaled = (vec1.astype(np.float32) * alpha).astype(kind).astype(np.float32)
+        product = np.multiply.outer(scaled, vec2.astype(np.float32))
+        return _combined_by_steps(x.astype(kind), product, beta, 1, whole_product=False)
+    product = np.multiply.outer(vec1.astype(kind, copy=False), vec2.astype(kind, copy=False))
+    return _combined(x, product, beta, alpha, blas=False)
+
+
+def _also_as_before(caller: Any) -> None:
+    """Let an op like `addmm` be called as in early versions of PyTorch, and with tensors for the factors.
+
+    The factors stood before what they are factors of: `addmm(beta, x, alpha, mat1, mat2)`, and without `alpha`; with
+    the method's tensor in front, `(x, beta, alpha, mat1, mat2)`. Such a call comes to `bind`, which calls in today's
+    order do without.
+    """
+    made = caller.op
+    name, bind = made.name, made.bind
+
+    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        numbers = [each for each in args if not isinstance(each, Tensor)]
+        if len(tensors) == 3 and numbers and not kwargs and isinstance(args[-2], Tensor):
+            factors = dict(zip(("beta", "alpha"), numbers, strict=False))
+            shown = ", ".join([f"Number {each}" for each in factors])
+            both = ", ".join([f"Tensor {each}" for each in made.arguments[1:3]])
+            _older_call(name, f"{shown}, {both}", f"{both}, *, Number beta = 1, Number alpha = 1")
+            kwargs.update(factors)  # the caller looks at them to know that there are any
+            return bind(tuple(tensors), kwargs)
+        for each in ("beta", "alpha"):
+            factor = kwargs.get(each, 1)
+            if isinstance(factor, Tensor) and factor.requires_grad:
+                raise TypeError(f"{name}(): argument '{each}' must be Number, not Tensor")
+            if each in kwargs:
+                kwargs[each] = factor = plain(name, each, factor)
+            if not isinstance(factor, (int, float)):
+                raise TypeError(
+                    f"{name}(): argument '{each}' must be Number, not {type(factor).__name__}"
+                )
+        return bind(args, kwargs)
+
+    made.bind = bound
+
+
+for _caller in (addmm, addmv, baddbmm, addbmm, addr):
+    _also_as_before(_caller)
+
+# Contractions -------------------------------------------------------------------------------------
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Return the products of `a` and `b` summed over pairs of dimensions.
+
+    Args:
+        a: the first tensor.
+        b: the second.
+        dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two
+            lists of equal length.
+
+    Returns:
+        A tensor with the other dimensions of `a`, then those of `b`.
+
+    Raises:
+        RuntimeError: paired dimensions differ in length; the lists do; the dtypes do.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
+        torch.Size([2, 5])
+    """
+    x, y = _arrays("tensordot", a, b)
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(x.ndim, y.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = (range(x.ndim - dims, x.ndim), range(dims))
+    pair = [list(each) for each in dims]
+    if len(pair[0]) != len(pair[1]):
+        raise RuntimeError("both dimension lists should have same length")
+    if x.dtype != y.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    ours, theirs = (
+        [_wrapped(dim, t.ndim) for dim in each] for each, t in zip(pair, (x, y), strict=True)
+    )
+    for i, j in zip(ours, theirs, strict=True):
+        m, n = x.shape[i], y.shape[j]
+        if m == n:
+            continue
+        if n == 1:
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
+        elif m == 1:
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
+        else:
+            raise RuntimeError(
+                "contracted dimensions need to match, but first "
+                f"has size {m} in dim {i} and second has size {n} in dim {j}"
+            )
+    x, y = a._array, b._array
+    left = [i for i in range(x.ndim) if i not in ours]
+    right = [j for j in range(y.ndim) if j not in theirs]
+    inside = math.prod([x.shape[i] for i in ours])
+    rows, columns = ([t.shape[i] for i in kept] for t, kept in ((x, left), (y, right)))
+    p, q = a.permute(left + ours), b.permute(theirs + right)
+    if math.prod(rows) * math.prod(columns) != 1:
+        shape = math.prod(rows), inside, math.prod(columns)
+        product = mm(p.reshape(shape[:2]), q.reshape(shape[1:]))
+    elif p.is_contiguous() and q.is_contiguous():
+        product = dot(p.reshape(-1), q.reshape(-1))
+    else:  # one number, from memory with gaps: PyTorch computes it also where it has no `dot`
+        product = (p.reshape(-1) * q.reshape(-1)).sum(dtype=a.dtype)
+    return product.reshape(rows + columns)
+
+
+def _wrapped(dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{dim})"
+        )
+    return dim % ndim
+
+
+def einsum(*args: Any) -> Tensor:
+    """Return the sum of products that an equation of Einstein's kind describes.
+
+    Each operand has a term of letters, one per dimension; `...` stands for the others, which
+    broadcast. A letter that the output does not have is summed over; a letter that stands twice in
+    one term takes the diagonal. Without `->` the output has the letters that occur once, in
+    alphabetical order.
+
+    Args:
+        *args: the equation, then the operands (or one sequence of them); or the sublist form: each
+            operand followed by its list of numbers, and at the end perhaps the list of the output.
+
+    Raises:
+        RuntimeError: the equation does not fit the operands.
+        ValueError: there is no operand; a number in a sublist is not in [0, 52).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.einsum("ii", x), torch.einsum("ij,kj->ik", x, x)
+        (tensor(5.), tensor([[ 5., 11.],
+                [11., 25.]]))
+    """
+    terms, output, operands = _parse(*args)
+    rest = 0  # how many dimensions the ellipses stand for, at most
+    for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
+        named = len(term) - (... in term)
+        if ... in term:
+            if named > operand.ndim:
+                raise RuntimeError(_subscripts_error(named, operand, k, "but"))
+            rest = max(rest, operand.ndim - named)
+        elif named != operand.ndim:
+            raise RuntimeError(_subscripts_error(named, operand, k, "and no ellipsis was given"))
+    if output is None:
+        letters = [letter for term in terms for letter in term if letter is not ...]
+        output = [letter for letter in sorted(set(letters)) if letters.count(letter) == 1]
+        output = [..., *output] if any(... in term for term in terms) else output
+    # From here on the dimensions of ellipses are letters too, numbered from the last: ("...", 0).
+    spelled = [
+        _spelled(term, operand.ndim - len(term) + 1)
+        for term, operand in zip(terms, operands, strict=True)
+    ]
+    wanted = _spelled(output, rest)
+    _check_output(output, spelled)
+    operands = [
+        _diagonals(term, operand, k)
+        for k, (term, operand) in enumerate(zip(spelled, operands, strict=True))
+    ]
+    spelled = [list(dict.fromkeys(term)) for term in spelled]
+    _check_lengths(spelled, operands)
+    term, result = spelled[0], operands[0]
+    term, result = _summed(
+        term, result, {*wanted, *(letter for each in spelled[1:] for letter in each)}
+    )
+    for k in range(1, len(operands)):
+        needed = {*wanted, *(letter for each in spelled[k + 1 :] for letter in each)}
+        term, result = _contracted(term, result, spelled[k], operands[k], needed, wanted)
+    if term != wanted:
+        result = result.permute([term.index(letter) for letter in wanted])
+    return result
+
+
+def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
+    if end == "but":
+        return (
+            f"einsum(): the number of subscripts in the equation ({named}) is more than the "
+            "number of dimensions "
+            f"({operand.ndim}) for operand {k}"
+        )
+    return (
+        f"einsum(): the number of subscripts in the equation ({named}) does not match the number "
+        "of dimensions "
+        f"({operand.ndim}) for operand {k} {end}"
+    )
+
+
+def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
+    """Return the terms, the output's term (None if there is none), and the operands."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least "
+            "one operand and its "
+            "subscripts list"
+        )
+    if not isinstance(args[0], str):
+        terms = [_sublist(each) for each in args[1::2]]
+        output = _sublist(args[-1]) if len(args) % 2 else None
+        return terms, output, list(args[: len(args) // 2 * 2 : 2])
+    equation, operands = args[0], list(args[1:])
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = list(operands[0])
+    left, arrow, right = equation.partition("->")
+    parts = left.split(",")
+    starts = [sum(len(each) + 1 for each in parts[:k]) for k in range(len(parts))]
+    terms = [_letters(each, starts[k], f"operand {k}") for k, each in enumerate(parts)]
+    output = _letters(right, len(left) + 2, "output") if arrow else None
+    if len(operands) != len(terms):
+        which = "fewer" if len(operands) < len(terms) else "more"
+        raise RuntimeError(
+            f"einsum(): {which} operands were provided than specified in the equation"
+        )
+    return terms, output, operands
+
+
+def _letters(text: str, start: int, where: str) -> list[Any]:
+    """Return a term as its letters, `...` as Ellipsis."""
+    letters: list[Any] = []
+    i = 0
+    while i < len(text):
+        letter = text[i]
+        if letter == ".":
+            if ... in letters:
+                found = "but an" if where == "output" else "for which an"
+                raise RuntimeError(
+                    f"einsum(): found '.' for {where} {found} ellipsis "
+                    f"{'(...) ' if where == 'output' else ''}was already found"
+                )
+            if text[i : i + 3] != "...":
+                raise RuntimeError(
+                    f"einsum(): found '.' for {where} that is not part of any ellipsis"
+                )
+            letters.append(...)
+            i += 2
+        elif letter.isascii() and letter.isalpha():
+            letters.append(letter)
+        elif letter != " ":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                "subscripts must be "
+                "in [a-zA-Z]"
+            )
+        i += 1
+    return letters
+
+
+def _sublist(numbers: Sequence[Any]) -> list[Any]:
+    """Return a sublist as letters: 0 … 25 are A … Z, then a … z."""
+    letters: list[Any] = []
+    for each in numbers:
+        if each is ...:
+            letters.append(...)
+        elif 0 <= each < 52:
+            letters.append(chr(each + 65) if each < 26 else chr(each + 71))
+        else:
+            raise ValueError(
+                "einsum(): subscript in subscript list is not within the valid range [0, 52), "
+                f"but is {each}"
+            )
+    return letters
+
+
+def _spelled(term: list[Any], rest: int) -> list[Any]:
+    """Return a term with its ellipsis spelled out as `rest` dimensions, numbered from the last."""
+    if ... not in term:
+        return term
+    i = term.index(...)
+    return [*term[:i], *[("...", back) for back in range(rest - 1, -1, -1)], *term[i + 1 :]]
+
+
+def _check_output(output: list[Any], spelled: list[list[Any]]) -> None:
+    for letter in output:
+        if letter is ...:
+            continue
+        if output.count(letter) > 1:
+            raise RuntimeError(
+                f"einsum(): output subscript {letter} appears more than once in the output"
+            )
+        if not any(letter in term for term in spelled):
+            raise RuntimeError(
+                f"einsum(): output subscript {letter} does not appear in the equation for any "
+                "input operand"
+            )
+
+
+def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
+    """Return an operand with the diagonal taken of dimensions that have the same letter."""
+    term = list(term)
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            i = term.index(letter)
+            j = term.index(letter, i + 1)
+            if x.shape[i] != x.shape[j]:
+                raise RuntimeError(
+                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes "
+                    "don't match, "
+                    f"{x.shape[j]} != {x.shape[i]}"
+                )
+            x = x.diagonal(0, i, j).movedim(-1, i)
+            del term[j]
+    return x
+
+
+def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
+    """Raise PyTorch's error where dimensions of one letter differ and do not broadcast."""
+    lengths: dict[Any, int] = {}
+    for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
+        for letter, length in zip(term, operand.shape, strict=True):
+            seen = lengths.get(letter, 1)
+            if length != seen and 1 not in (length, seen):
+                name = "..." if isinstance(letter, tuple) else letter
+                raise RuntimeError(
+                    f"einsum(): subscript {name} has size {length} for operand {k} which does "
+                    "not broadcast with "
+                    f"previously seen size {seen}"
+                )
+            lengths[letter] = length if seen == 1 else seen
+
+
+def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Tensor]:
+    """Return an operand summed over the dimensions that nobody needs any more."""
+    gone = [i for i, letter in enumerate(term) if letter not in needed]
+    if gone:
+        x = x.sum(gone)  # (integers as int64)
+    return [letter for letter in term if letter in needed], x
+
+
+def _contracted(
+    left: list[Any],
+    x: Tensor,
+    right: list[Any],
+    y: Tensor,
+    needed: set[Any],
+    wanted: list[Any],
+) -> tuple[list[Any], Tensor]:
+    """Return the product of two operands, summed over what nobody needs any more, and its term.
+
+    The dimensions lie in memory as PyTorch leaves them, which goes by the order `wanted` of the output: those of a
+    batch come first, then those of the operand that has the first of the others.
+    """
+    casting = autocast.on and autocast.active()
+    # A dimension of length 1 that broadcasts takes no part in the product.
+    wide = [letter for letter in left if letter in right]
+    ones = [
+        (x.shape[left.index(letter)] == 1, y.shape[right.index(letter)] == 1) for letter in wide
+    ]
+    left, x = _squeezed(
+        left, x, {each for each, (one, other) in zip(wide, ones, strict=True) if one and not other}
+    )
+    right, y = _squeezed(
+        right, y, {each for each, (one, other) in zip(wide, ones, strict=True) if other and not one}
+    )
+    left, x = _summed(left, x, needed | set(right))
+    right, y = _summed(right, y, needed | set(left))
+    lengths = {**dict(zip(left, x.shape, strict=True)), **dict(zip(right, y.shape, strict=True))}
+    batch = [letter for letter in left if letter in right and letter in needed]
+    inside = [letter for letter in left if letter in right and letter not in needed]
+    rows = [letter for letter in left if letter not in right]
+    columns = [letter for letter in right if letter not in left]
+    if batch + rows + columns != wanted:
+        place = {letter: k for k, letter in enumerate(wanted)}
+
+        def rank(letter: Any) -> int:
+            return place.get(letter, len(place))
+
+        batch, rows, columns = (sorted(each, key=rank) for each in (batch, rows, columns))
+        if not inside and (rows or columns):
+            return _outer_product(left, x, right, y, wanted, lengths)
+        if rows and columns and rank(columns[0]) < rank(rows[0]):
+            left, x, rows, right, y, columns = right, y, columns, left, x, rows
+    b, n, m, p = ([lengths[letter] for letter in each] for each in (batch, rows, inside, columns))
+    if inside and x.dtype != y.dtype and not casting:
+        raise RuntimeError(f"expected scalar type {_name(x._array)} but found {_name(y._array)}")
+    x = x.permute([left.index(letter) for letter in batch + rows + inside])
+    y = y.permute([right.index(letter) for letter in batch + inside + columns])
+    # Nothing to sum, or nothing else: elementwise (but under autocasting a sum is one of low precision).
+    if not inside or not (rows or columns or casting):
+        product = x.reshape(b + n + m + [1] * len(p)) * y.reshape(b + [1] * len(n) + m + p)
+        if inside:
+            product = product.sum([len(b) + i for i in range(len(m))], dtype=product.dtype)
+        return batch + rows + columns, product
+    bs, ns, ms, ps = (math.prod(each) for each in (b, n, m, p))
+    if batch:
+        product = bmm(x.reshape((bs, ns, ms)), y.reshape((bs, ms, ps)))
+    else:
+        product = mm(x.reshape((ns, ms)), y.reshape((ms, ps)))
+    return batch + rows + columns, product.reshape(b + n + p)
+
+
+def _outer_product(
+    left: list[Any],
+    x: Tensor,
+    right: list[Any],
+    y: Tensor,
+    wanted: list[Any],
+    lengths: dict[Any, int],
+) -> tuple[list[Any], Tensor]:
+    """Return the product of two operands of which no dimension is summed over, and its term."""
+    term = [letter for letter in wanted if letter in lengths]
+    term += [letter for letter in lengths if letter not in wanted]
+    factors = []
+    for each, t in ((left, x), (right, y)):
+        own = [letter for letter in term if letter in each]
+        t = t.permute([each.index(letter) for letter in own])
+        factors.append(t.reshape([lengths[letter] if letter in each else 1 for letter in term]))
+    return term, factors[0] * factors[1]
+
+
+def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Tensor]:
+    if gone:
+        x = x.squeeze(tuple([i for i, letter in enumerate(term) if letter in gone]))
+    return [letter for letter in term if letter not in gone], x
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Return the product of matrices, in the order that takes the fewest multiplications.
+
+    Raises:
+        RuntimeError: one is not a matrix; the sizes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.ops.linalg import multi_dot  # chain_matmul warns that it is deprecated
+        >>> multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
+        tensor([[12.],
+                [12.]])
+    """
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
+        UserWarning,
+        stacklevel=2,
+    )
+    for each in matrices:
+        if isinstance(each, Tensor) and each.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {each.ndim}, expected 2 instead.")
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the product of two or more matrices, in the order of fewest multiplications.
+
+    The first and the last may be vectors.
+
+    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to
+        Algorithms", section 14.2.
+
+    Raises:
+        RuntimeError: there are fewer than two; one is not a matrix; the sizes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> from tinytorch.ops.linalg import multi_dot
+        >>> multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
+        tensor(12.)
+    """
+    count = len(tensors)
+    if count < 2:
+        raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(count))
+    chain = list(tensors)
+    first, last = getattr(chain[0], "ndim", 0) == 1, getattr(chain[-1], "ndim", 0) == 1
+    if first:
+        chain[0] = chain[0].unsqueeze(0)
+    if last:
+        chain[-1] = chain[-1].unsqueeze(-1)
+    for k, each in enumerate(chain):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
+            )
+        if each._array.dtype != chain[0]._array.dtype:
+            first_name, name = (_C_NAMES.get(t.dtype.name) for t in (chain[0], each))
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{first_name} and tensor {k} {name}"
+            )
+        if each.ndim != 2:
+            kind = "1D or 2D" if k in (0, count - 1) else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {k} must be {kind} but got {each.ndim}D")
+        if k and chain[k - 1].shape[1] != each.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} "
+                "and "
+                f"{list(tensors[k].shape)} cannot be multiplied"
+            )
+    product = _multiplied(
+        chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]])
+    )
+    rows, columns = product.shape
+    return product.view(([] if first else [rows]) + ([] if last else [columns]))
+
+
+def _best_order(sizes: list[int]) -> tuple[dict[tuple[int, int], int], int, int]:
+    """Return where to split each part (i, j) of the chain, and the whole chain as a part."""
+    count = len(sizes) - 1
+    cost = dict.fromkeys([(i, i) for i in range(count)], 0)
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return split, 0, count - 1
+
+
+def _multiplied(chain: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return chain[i]
+    k = split[i, j]
+    return mm(_multiplied(chain, split, i, k), _multiplied(chain, split, k + 1, j))
+
+
+def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
+    """Return `x @ y` as Python's operator: NotImplemented for what is no tensor."""
+
+    def multiply(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return matmul(other, self) if reflected else matmul(self, other)
+
+    return multiply
+
+
+operator_matmul, operator_rmatmul = _operator(False), _operator(True)
+
+
+def trace(input: Tensor) -> Tensor:
+    """Return the sum of the diagonal of a matrix.
+
+    Raises:
+        RuntimeError: `input` is no matrix.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(5.)
+    """
+    _arrays("trace", input)
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    if input.dtype is dtypes.bool:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    return _trace(input)
+
+
+@op(name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape))
+def _trace(x: Any) -> Any:
+    if x.dtype.kind in "iu":
+        return np.trace(x, dtype=np.int64)
+    wide = x.astype(np.float32) if x.dtype.kind == "V" else x
+    return np.trace(wide, dtype=np.float64).astype(x.dtype)
+
+
+@op(name="TraceBackward", x=lambda g: _trace(g))
+def _diagonal_of(x: Any, shape: tuple[int, int]) -> Any:
+    """Return the matrix with a number along its diagonal, and zeros elsewhere."""
+    out = np.zeros(shape, x.dtype, like=x)
+    out.reshape(-1)[: min(shape) * shape[1] : shape[1] + 1] = x
+    return out

@@ -1,0 +1,707 @@
+"""Inverses, systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg` (floor 3).
+
+The other half, factorisations and what is made of them, is `factor`. The kernels are LAPACK's, through
+`np.linalg`, over stacks of matrices. Each formula is Tensor code, so there are derivatives of every order.
+
+Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008); Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.dtypes import int64
+from tinytorch.core.layout import contiguous_format
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import decompose as kernels
+from tinytorch.kernels.decompose import LinAlgError
+from tinytorch.ops import return_types
+from tinytorch.ops.create import eye, zeros, zeros_like
+from tinytorch.ops.linalg.products import matmul
+from tinytorch.ops.shape import cat, check_tensor, check_tensors, tril, triu
+
+__all__ = ["matrix_exp", "matrix_power"]
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def check_matrix(
+    function: str,
+    x: Any,
+    argument: str = "A",
+    *,
+    square: bool = True,
+    position: int = 1,
+    kernel: str | None = None,
+    low: bool = False,
+) -> None:
+    """Raise PyTorch's error unless `x` is a stack of (square) matrices of float32 or float64.
+
+    Args:
+        function: the public name, such as "linalg.inv".
+        x: the argument.
+        argument, position: which argument it is.
+        square: whether the matrices must be.
+        kernel: the name in PyTorch's message, where it is another one, for dtypes that its kernel does not have.
+        low: whether 16-bit floats are fine.
+    """
+    if not isinstance(x, Tensor):
+        check_tensor(x, function.replace(".", "_"), argument, position)
+    shape = x._array.shape
+    if len(shape) < 2:
+        raise RuntimeError(
+            f"{function}: The input tensor {'B' if argument == 'B' else 'A'} must have at least 2 dimensions."
+        )
+    if square and shape[-1] != shape[-2]:
+        raise RuntimeError(
+            f"{function}: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices"
+        )
+    check_floating(function, x, kernel=kernel, low=low)
+
+
+def check_floating(
+    function: str, x: Tensor, *, kernel: str | None = None, low: bool = False
+) -> None:
+    """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
+    kind = x.dtype
+    if not kind.is_floating_point:
+        if kernel is not None:
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
+        raise RuntimeError(
+            f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}"
+        )
+    if kind.itemsize < 4 and not low:
+        if kernel is not None:
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
+        raise RuntimeError(
+            f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}"
+        )
+
+
+def half_name(x: Any, kernel: str) -> str | None:
+    """Return the name of PyTorch's kernel if `x` has 16-bit floats: then it is in the message."""
+    low = isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype.itemsize < 4
+    return kernel if low else None
+
+
+def identity(x: Tensor, n: int) -> Tensor:
+    return eye(n, dtype=x.dtype)
+
+
+def raise_first(info: Tensor, message: Any) -> None:
+    """Raise LinAlgError with `message(which, code)` for the first code that is not 0."""
+    codes = info._array
+    if codes.any():
+        flat = codes.reshape(-1)
+        k = int(np.flatnonzero(flat)[0])
+        raise LinAlgError(message(kernels.batch_words(k if codes.ndim else None), int(flat[k])))
+
+
+def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
+    if A.shape[-2] != B.shape[-2 if left else -1]:
+        raise RuntimeError(
+            f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+
+
+def check_system(function: str, B: Tensor, A: Tensor) -> None:
+    """Raise PyTorch's error unless the dtypes and shapes of `A X = B` match."""
+    if B.dtype != A.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {B.dtype.tensor_name} and A of type "
+            f"{A.dtype.tensor_name} instead."
+        )
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
+    if B.shape[-2] != A.shape[-1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {function}: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each "
+            f"b matrix is {B.shape[-2]} by {B.shape[-1]}"
+        )
+    check_batches(A, B)
+
+
+def check_batches(A: Tensor, B: Tensor) -> None:
+    a, b = A.shape[:-2], B.shape[:-2]
+    for back in range(1, min(len(a), len(b)) + 1):
+        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+            dim = builtins.max(len(a), len(b)) - back
+            raise RuntimeError(
+                f"The size of tensor a ({b[-back]}) must match the size of tensor b ({a[-back]}) at non-singleton "
+                f"dimension {dim}"
+            )
+
+
+# Inverses -----------------------------------------------------------------------------------------
+
+
+def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
+    transposed = out.mT
+    return -(transposed @ g @ transposed)
+
+
+@op(name="LinalgInvEx", x=_inverse_x)
+def _inverse(x: Any) -> Any:
+    return kernels.inverse(x, "linalg.inv")
+
+
+@op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
+def inverse_info(x: Any) -> Any:
+    return kernels.inverse_info(x)
+
+
+def inv(A: Tensor) -> Tensor:
+    """Return the inverse of a square matrix, or of each of a stack `(..., n, n)`.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of float32 or float64.
+        LinAlgError: a matrix is singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.inv(torch.tensor([[2.0, 1.0], [1.0, 1.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  2.]])
+    """
+    check_matrix("linalg.inv", A)
+    return _inverse(A)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
+    """Return the inverses and, per matrix, 0 or the column (from 1) where inverting it failed.
+
+    Args:
+        A: `(..., n, n)`.
+        check_errors: raise LinAlgError if one fails.
+
+    Returns:
+        A named tuple `(inverse, info)`.
+
+    Raises:
+        RuntimeError: A is no square matrix; with `check_errors` also (a LinAlgError) if one is singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
+        tensor(1, dtype=torch.int32)
+    """
+    check_matrix("linalg.inv", A)
+    inverse, info = inverse_info(A)
+    if check_errors:
+        raise_first(
+            info,
+            lambda which, k: (
+                f"linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be "
+                "completed because the input matrix is singular."
+            ),
+        )
+    return return_types.linalg_inv_ex((inverse, info))
+
+
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
+    """Return the inverse of a tensor taken as a matrix: the first `ind` dimensions are its rows.
+
+    Raises:
+        RuntimeError: that matrix is not square, or singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
+        torch.Size([4, 2, 2])
+    """
+    check_tensor(input, "linalg_tensorinv")
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    rows, columns = tuple(input.shape[:ind]), tuple(input.shape[ind:])
+    size = math.prod(rows)
+    if size != math.prod(columns):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{math.prod(columns)} != {size}"
+        )
+    return inv(input.reshape((size, size))).reshape((*columns, *rows))
+
+
+# Systems ------------------------------------------------------------------------------------------
+
+
+def _solve_both(
+    g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vector: bool
+) -> tuple[Any, Tensor]:
+    gb = _solve_info(x.mT, g, left, vector)[0]
+    if not needs[0]:
+        return None, gb
+    if vector:
+        return -(gb.unsqueeze(-1) @ out.unsqueeze(-2)), gb
+    return -(gb @ out.mT if left else out.mT @ gb), gb
+
+
+@op(name="LinalgSolveEx", joint=_solve_both, inputs=("x", "y"), broadcasts=True)
+def _solve(x: Any, y: Any, left: bool, vector: bool) -> Any:
+    return kernels.solve(x, y, left, vector, "torch.linalg.solve")
+
+
+@op(
+    name="LinalgSolveEx",
+    joint=lambda g, needs, x, out0, left, vector: _solve_both(g[0], needs, x, out0, left, vector),
+    inputs=("x", "y"),
+    outputs=2,
+    nondiff=(1,),
+    broadcasts=True,
+)
+def _solve_info(x: Any, y: Any, left: bool, vector: bool) -> Any:
+    return kernels.solve_info(x, y, left, vector)
+
+
+def _system(A: Any, B: Any, left: bool) -> bool:
+    """Check the operands of `solve`, and return whether B is vectors."""
+    function = "linalg.solve"
+    check_tensors("linalg_solve", A=A, B=B)
+    check_floating(function, A, low=True)
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.tensor_name} and B "
+            f"of type {B.dtype.tensor_name} instead"
+        )
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+    columns = B.unsqueeze(-1) if vector else B
+    check_matrix(function, A, kernel=half_name(A, "lu_cpu"))
+    if columns.ndim < 2:
+        raise RuntimeError(f"{function}: The input tensor B must have at least 2 dimensions.")
+    check_sides(function, A, columns, left)
+    if vector and not left:
+        raise RuntimeError(
+            f"{function}: Vector broadcasting of the left hand side is not supported for left=False. In this "
+            "case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+    check_batches(A, columns)
+    return vector
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """Return the solution X of `A X = B`, or of `X A = B`.
+
+    Args:
+        A: `(..., n, n)`.
+        B: `(..., n, k)`, or vectors `(..., n)`; its leading dimensions broadcast with those of `A`.
+        left: whether A stands to the left of X.
+
+    Raises:
+        RuntimeError: shapes do not match; the dtypes differ, or are not float32 or float64.
+        LinAlgError: a matrix is singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+        tensor([1.0000, 0.5000])
+    """
+    return _solve(A, B, left, _system(A, B, left))
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    """Return the solution of `A X = B` (or `X A = B`) and, per A, 0 or the column (from 1) of its first zero pivot.
+
+    Returns:
+        A named tuple `(result, info)`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
+        tensor(1, dtype=torch.int32)
+    """
+    solution, info = _solve_info(A, B, left, _system(A, B, left))
+    if check_errors:
+        raise_first(
+            info,
+            lambda which, k: (
+                f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular."
+            ),
+        )
+    return return_types.linalg_solve_ex((solution, info))
+
+
+def _triangular_both(
+    g: Tensor, needs: Any, x: Tensor, out: Tensor, upper: bool, unit: bool, left: bool
+) -> tuple[Any, Tensor]:
+    gb = triangular(x.mT, g, not upper, unit, left)
+    if not needs[0]:
+        return None, gb
+    ga = -(gb @ out.mT if left else out.mT @ gb)
+    return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
+
+
+@op(
+    name="LinalgSolveTriangular",
+    joint=_triangular_both,
+    inputs=("x", "y"),
+    broadcasts=True,
+)
+def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> Any:
+    """Return the X of A X = B (of X A = B unless `left`) for a triangular A; `unit`: with ones on its diagonal."""
+    return kernels.triangular(x, y, upper, unit, left)
+
+
+def solve_triangular(
+    input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """Return the solution X of `A X = B`, or of `X A = B`, for a triangular A.
+
+    Args:
+        input: A, `(..., n, n)`; the other triangle is not read.
+        B: `(..., n, k)`; the result has the dtype of A.
+        upper: which triangle of A counts.
+        left: whether A stands to the left of X.
+        unitriangular: take the diagonal of A as ones.
+
+    Raises:
+        RuntimeError: shapes do not match.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> A = torch.tensor([[1.0, 2.0], [0.0, 4.0]])
+        >>> torch.linalg.solve_triangular(A, torch.tensor([[1.0], [4.0]]), upper=True)
+        tensor([[-1.],
+                [ 1.]])
+    """
+    name = "linalg.solve_triangular"
+    check_tensor(B, "linalg_solve_triangular", "B", 2)
+    check_matrix(name, input, "input", kernel="triangular_solve_cpu")
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    check_sides(name, input, B, left)
+    check_batches(input, B)
+    return triangular(input, B.to(input.dtype), upper, unitriangular, left)
+
+
+def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """Return the X of `tensordot(A, X, X.ndim) = B`.
+
+    Args:
+        input: A.
+        other: B.
+        dims: dimensions of A to move to the end first.
+
+    Raises:
+        RuntimeError: A, taken as a matrix, is not square, or singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
+        tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    check_tensors("linalg_tensorsolve", input=input, other=other)
+    if dims is not None:
+        order = [each % input.ndim for each in dims]
+        input = input.permute([k for k in range(input.ndim) if k not in order] + order)
+    shape = tuple(input.shape[other.ndim :])
+    size = math.prod(shape)
+    if size != other.numel() or input.numel() != size * size:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {size} != {other.numel()}"
+        )
+    return solve(input.reshape((size, size)), other.reshape(size)).reshape(shape)
+
+
+# Pseudoinverses, ranks, least squares -------------------------------------------------------------
+
+
+def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    p, pt, gt = out, out.mT, g.mT
+    left = (gt @ p) @ pt
+    right = pt @ (p @ gt)
+    return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
+
+
+@op(name="LinalgPinv", x=_pinv_x)
+def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    if not x.size:
+        return np.empty_like(x, shape=(*x.shape[:-2], x.shape[-1], x.shape[-2]))
+    if hermitian:
+        values, vectors = kernels.eigh(x, True)
+        sizes, left, right = np.abs(values), vectors, vectors.swapaxes(-1, -2)
+    else:
+        left, values, right = kernels.svd(x, False)
+        sizes = values
+    bound = np.maximum(atol, rtol * sizes.max(-1))[..., None]
+    scaled = np.where(sizes > bound, 1 / np.where(sizes > bound, values, 1), 0).astype(x.dtype)
+    return np.matmul(right.swapaxes(-1, -2) * scaled[..., None, :], left.swapaxes(-1, -2))
+
+
+def _tolerances(x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """Return the bounds on singular values, absolute and relative to the largest, as numbers or arrays."""
+    usual = max(x.shape[-2:]) * float(np.finfo(x.dtype.numpy).eps)
+    absolute_given = atol is not None
+    atol = 0.0 if atol is None else atol._array if isinstance(atol, Tensor) else float(atol)
+    if rtol is None:
+        if absolute_given:
+            return atol, np.where(np.asarray(atol) > 0, 0.0, usual)
+        return atol, usual
+    return atol, rtol._array if isinstance(rtol, Tensor) else float(rtol)
+
+
+def _check_float_matrix(name: str, x: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name.replace('.', '_')}() received an invalid combination of arguments - got "
+            f"({type(x).__name__}), but expected one of: (Tensor input, *, Tensor atol, Tensor rtol, bool hermitian)"
+        )
+
+
+def pinv(
+    input: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+) -> Tensor:
+    """Return the Moore-Penrose pseudoinverse of a matrix, or of each of a stack.
+
+    Its derivative exists as long as the rank stays the same.
+
+    Args:
+        input: `(..., m, n)`.
+        rcond: an older name of `rtol`.
+        hermitian: the matrices are symmetric: use `eigh`.
+        atol: singular values up to this count as 0.
+        rtol: and up to this times the largest; by default the larger size times the dtype's epsilon, or 0 if `atol`
+            is given.
+
+    Raises:
+        RuntimeError: the input is no matrix of float32 or float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.pinv(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
+        tensor([[0.1200, 0.1600],
+                [0.0000, 0.0000]])
+    """
+    _check_float_matrix("linalg.pinv", input)
+    if input.ndim < 2 or input.dtype.name not in ("float32", "float64"):
+        raise RuntimeError(
+            f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types"
+        )
+    if hermitian:
+        check_matrix("linalg.pinv", input, "input")
+    return _pinv(input, *_tolerances(input, atol, rcond if rtol is None else rtol), hermitian)
+
+
+def matrix_rank(
+    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """Return the rank: how many singular values count as more than 0.
+
+    Args:
+        input: `(..., m, n)`.
+        tol: an older name of `atol`.
+        hermitian: the matrices are symmetric: use `eigvalsh`.
+        atol, rtol: see `pinv`.
+
+    Raises:
+        RuntimeError: the input is no matrix of float32 or float64.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1)
+    """
+    name = "linalg.matrix_rank"
+    _check_float_matrix(name, input)
+    if input.ndim < 2:
+        raise RuntimeError(
+            "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."
+        )
+    if input.dtype.name not in ("float32", "float64"):
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    if hermitian:
+        check_matrix(name, input, "input")
+    if not input.numel():
+        return zeros(input.shape[:-2], dtype=int64)
+    low, relative = _tolerances(input, tol if atol is None else atol, rtol)
+    return _rank(input, low, relative if tol is None or rtol is not None else 0.0, hermitian)
+
+
+@op(x=None)
+def _rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    if not x.shape[-1] or not x.shape[-2]:
+        return np.zeros_like(x, shape=x.shape[:-2], dtype=np.int64)
+    values = np.abs(kernels.eigvalsh(x, True)) if hermitian else kernels.svdvals(x)
+    bound = np.maximum(atol, rtol * values.max(-1))
+    return (values > bound[..., None]).sum(-1)
+
+
+def _lstsq_both(
+    g: Any, needs: Any, x: Tensor, y: Tensor, out0: Tensor, out1: Tensor, bound: float
+) -> tuple[Any, Tensor]:
+    gx, gr, *_ = g
+    vector = y.ndim == x.ndim - 1
+    if vector:
+        y, out0 = y.unsqueeze(-1), out0.unsqueeze(-1)
+    ga, gb = zeros_like(x), zeros_like(y)
+    if gx is not None:
+        gx = gx.unsqueeze(-1) if vector else gx
+        inverse = _pinv(x, 0.0, bound, False)
+        ga, gb = _pinv_x(gx @ y.mT, x, inverse), inverse.mT @ gx
+    if gr is not None and out1.numel():
+        difference = 2 * gr.unsqueeze(-2) * (x @ out0 - y)
+        ga, gb = ga + difference @ out0.mT, gb - difference
+    return ga, (gb.squeeze(-1) if vector else gb)
+
+
+@op(
+    name="LinalgLstsq",
+    joint=_lstsq_both,
+    inputs=("x", "y"),
+    outputs=4,
+    nondiff=(2, 3),
+    broadcasts=True,
+)
+def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
+    return kernels.least_squares(x, y, bound, driver)
+
+
+def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
+    """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
+
+    Args:
+        input: A, `(..., m, n)`.
+        b: B, `(..., m, k)`, or vectors `(..., m)`.
+        rcond: singular values up to this times the largest count as 0; by default the larger size times the dtype's
+            epsilon.
+        driver: LAPACK's names of algorithms say what is returned: "gelsy" (the default) the rank, "gelsd" and "gelss"
+            the rank and the singular values, "gels" neither. All are computed by singular values here.
+
+    Returns:
+        A named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
+        unless m > n, all ranks are n and the driver is not "gelsy".
+
+    Raises:
+        RuntimeError: shapes do not match; the dtypes differ; there is no such driver.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+        >>> solution = torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution
+        >>> torch.allclose(solution, torch.tensor([[1.0], [2.0]]), atol=1e-5)
+        True
+    """
+    name = "torch.linalg.lstsq"
+    check_tensors("linalg_lstsq", input=input, b=b)
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if input.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{input.dtype.tensor_name} and other's dtype {b.dtype.tensor_name}"
+        )
+    if input.dtype.name not in ("float32", "float64"):
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
+    vector = b.ndim == 1 or b.shape == input.shape[:-1]
+    if not 0 <= input.ndim - b.ndim <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    other = b.unsqueeze(-1) if vector else b
+    if input.shape[-2] != other.shape[-2]:
+        where_ = "size(-1)" if vector else "size(-2)"
+        raise RuntimeError(f"{name}: input.size(-2) should match other.{where_}")
+    check_batches(input, other)
+    if not vector and b.ndim < input.ndim:  # matrices, for all of which the right side is the same
+        b = b.unsqueeze(0)
+    if rcond is None:
+        rcond = max(input.shape[-2:]) * float(np.finfo(input.dtype.numpy).eps)
+    return return_types.linalg_lstsq(_lstsq(input, b, float(rcond), driver or "gelsy"))
+
+
+# Functions of matrices ----------------------------------------------------------------------------
+
+
+def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient: the upper right block of exp([[x^T, g], [0, x^T]]).
+
+    Source: Al-Mohy and Higham, "Computing the Frechet derivative of the matrix exponential" (2009), equation 1.1.
+    """
+    n = x.shape[-1]
+    transposed = x.mT
+    upper = cat((transposed, g), -1)
+    lower = cat((zeros_like(x), transposed), -1)
+    return _exponential(cat((upper, lower), -2))[..., :n, n:]
+
+
+@op(name="LinalgMatrixExp", x=_exponential_x)
+def _exponential(x: Any) -> Any:
+    return kernels.exponential(x)
+
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each of a stack.
+
+    Raises:
+        RuntimeError: the matrices are not square, or not of floating point.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+
+    Source:
+        Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
+    """
+    check_matrix("linalg.matrix_exp", input, "input", low=True)
+    return _exponential(input)
+
+
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Return a square matrix to an integer power, by repeated squaring; of the inverse where that is negative.
+
+    Raises:
+        RuntimeError: the matrices are not square.
+        LinAlgError: the power is negative, and a matrix singular.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
+        tensor([[1., 5.],
+                [0., 1.]])
+    """
+    name = "linalg.matrix_power"
+    if not isinstance(input, Tensor) or input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+        check_matrix(name, input, "input")
+    n = operator.index(n)
+    if n == 0:
+        powers = input.clone(memory_format=contiguous_format)
+        return powers.copy_(identity(input, input.shape[-1]))
+    if n == 1:
+        return input.clone(memory_format=contiguous_format)
+    if n < 0:
+        input, n = inv(input), -n
+    found, square = None, input
+    while True:
+        n, odd = divmod(n, 2)
+        if odd:
+            found = square if found is None else matmul(found, square)
+        if not n:
+            assert found is not None
+            return found
+        square = matmul(square, square)

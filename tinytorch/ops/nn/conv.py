@@ -1,0 +1,768 @@
+"""Convolutions, transposed convolutions, and the columns of images (floor 3).
+
+`_conv`, `_conv_input` and `_conv_weight` are one trilinear form of input, weight and output, seen from three sides: the
+gradients of each are the other two. So derivatives of every order cost one such product each, and the gradient of a
+weight comes out contiguous, ready to become its `.grad`. `unfold` and `fold` are transposes of one another.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import conv as kernels
+from tinytorch.kernels.shape import channels_last, with_channels_last
+from tinytorch.ops import autocast
+from tinytorch.ops.linalg.products import _C_NAMES
+from tinytorch.ops.nn.basic import constant_pad
+
+__all__ = [
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+]  # fmt: skip
+
+Sizes = tuple[int, ...]
+SizeOrInt = int | Sequence[int]
+
+
+# The family ---------------------------------------------------------------------------------------
+
+
+def _per_channel(g: Tensor) -> Tensor:
+    """Return the gradient of a bias: the sums over everything but the channels."""
+    dims = (0, *range(2, g.ndim))
+    return g.sum(dims)
+
+
+def _formatted(out: Any, x: Any, w: Any) -> Any:
+    """Return a convolution's result in the memory format of its input or its kernels, whichever has its channels last.
+
+    PyTorch's kernels do so, and what draws random numbers afterwards (`dropout`) draws them in the order of memory. For
+    volumes it has such kernels in single precision only.
+    """
+    for each in (x, w):
+        strides = each.strides
+        if strides[1] <= strides[-1] and channels_last(each):
+            return out if out.ndim == 5 and out.dtype.itemsize != 4 else with_channels_last(out)
+    return out
+
+
+@op(
+    name="Convolution",
+    x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
+        g, w, None, x_shape[2:], stride, padding, dilation, groups
+    ),
+    w=lambda g, x, w_shape, stride, padding, dilation, groups: _conv_weight(
+        x, g, w_shape[2:], stride, padding, dilation, groups
+    ),
+    b=lambda g: _per_channel(g),
+)
+def _conv(
+    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
+) -> Any:
+    return _formatted(kernels.conv(x, w, b, stride, padding, dilation, groups, size), x, w)
+
+
+@op(
+    name="Convolution",
+    y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
+        g, w, None, stride, padding, dilation, groups, y_shape[2:]
+    ),
+    w=lambda g, y, w_shape, stride, padding, dilation, groups: _conv_weight(
+        g, y, w_shape[2:], stride, padding, dilation, groups
+    ),
+    b=lambda g: _per_channel(g),
+)
+def _conv_input(
+    y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Any:
+    out = kernels.conv_input(y, w, size, stride, padding, dilation, groups)
+    if b is not None:
+        out += b.reshape((-1, *(1,) * len(size)))
+    return _formatted(out, y, w)
+
+
+@op(
+    name="ConvolutionBackward",
+    x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
+        y, g, None, x_shape[2:], stride, padding, dilation, groups
+    ),
+    y=lambda g, x, y_shape, stride, padding, dilation, groups: _conv(
+        x, g, None, stride, padding, dilation, groups, y_shape[2:]
+    ),
+)
+def _conv_weight(
+    x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Any:
+    return kernels.conv_weight(x, y, kernel, stride, padding, dilation, groups)
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _invalid(name: str, given: dict[str, Any], padding: str = "0") -> NoReturn:
+    """Raise PyTorch's error for arguments of wrong types."""
+    got = [
+        type(value).__name__
+        if key in ("input", "weight", "bias")
+        else f"{key}={type(value).__name__}"
+        for key, value in given.items()
+    ]
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of: "
+        "(Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = "
+        f"{padding}, tuple of ints dilation = 1, int groups = 1)"
+    )
+
+
+def _sizes(value: Any, dims: int) -> Sizes | None:
+    """Return a setting per dimension; None if it is none."""
+    if isinstance(value, int):
+        return (value,) * dims
+    if isinstance(value, (list, tuple)) and all(isinstance(each, int) for each in value):
+        return tuple(value) if len(value) != 1 else (value[0],) * dims
+    try:
+        return (value.__index__(),) * dims
+    except (AttributeError, TypeError):
+        return None
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return " x ".join(str(each) for each in sizes)
+
+
+def _name(tensor: Tensor) -> str:
+    return str(dtypes.from_numpy_dtype(tensor._array.dtype).tensor_name)
+
+
+def _settings(
+    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any,
+    same: bool = False,
+) -> list[Sizes]:  # fmt: skip
+    """Check the arguments' types; return the settings with an entry per dimension of the weight.
+
+    Args:
+        name: the public name.
+        dims: the number of spatial dimensions.
+        input: the tensor, with or without a batch.
+        weight: the kernels.
+        bias: a tensor, or None.
+        settings: stride, padding, dilation, ... by name.
+        groups: the number of groups.
+        same: the padding is "same", where PyTorch looks at the weight's dimensions first.
+    """
+    given = {"input": input, "weight": weight}
+    if bias is not None:
+        given["bias"] = bias
+    if not all(isinstance(each, Tensor) for each in given.values()):
+        _invalid(name, given)
+    found = []
+    for key, value in settings.items():
+        sizes = _sizes(value, dims)
+        if sizes is None:
+            if isinstance(value, str) and "transpose" in name:
+                raise TypeError(f"{name}(): argument '{key}' must be tuple of ints, not str")
+            _invalid(name, {**given, key: value})
+        found.append(sizes)
+    if not isinstance(groups, int):
+        _invalid(name, {**given, "groups": groups})
+    if input.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if same and weight.ndim != dims + 2:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but "
+            f"got {dims + 2}-dimensional input of size {list(input.shape)} instead"
+        )
+    _check_settings(dict(zip(settings, found, strict=True)), weight.ndim - 2, groups)
+    return found
+
+
+def _check_settings(settings: dict[str, Sizes], dims: int, groups: int) -> None:
+    for key, sizes in settings.items():
+        if len(sizes) != dims:
+            raise RuntimeError(
+                f"expected {key} to be a single integer value or a list of {dims} values to match the convolution "
+                f"dimensions, but got {key}={list(sizes)}"
+            )
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    for key in ("padding", "output_padding"):
+        if min(settings.get(key, (0,)), default=0) < 0:
+            raise RuntimeError(f"negative {key} is not supported")
+    if min(settings["stride"], default=1) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(settings["dilation"], default=1) <= 0:
+        raise RuntimeError(
+            f"dilation should be greater than zero, but got {list(settings['dilation'])}"
+        )
+
+
+def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool) -> None:
+    """Check what convolutions of both kinds ask of input, weight and bias."""
+    shape, weight = list(x.shape), list(w.shape)
+    if weight[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{weight} instead"
+        )
+    if weight[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{weight}] instead"
+        )
+    channels = weight[0] if transposed else weight[1] * groups
+    if shape[1] != channels:
+        which = "transposed=1" if transposed else f"groups={groups}"
+        raise RuntimeError(
+            f"Given {which}, weight of size {weight}, expected input{shape} to have {channels} channels, but got "
+            f"{shape[1]} channels instead"
+        )
+    outputs = weight[1] * groups if transposed else weight[0]
+    if b is not None and tuple(b.shape) != (outputs,):
+        which = "transposed=1, " if transposed else ""
+        raise RuntimeError(
+            f"Given {which}weight of size {weight}, expected bias to be 1-dimensional with {outputs} elements, but got "
+            f"bias of size {list(b.shape)} instead"
+        )
+
+
+def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
+    if b is not None and x.dtype is not b.dtype:
+        first, second = _C_NAMES[x.dtype.name], _C_NAMES[b.dtype.name]
+        raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
+    if x.dtype is not w.dtype:
+        raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(w)}")
+    if x.dtype is dtypes.bool:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    if 0 in w.shape[2:]:
+        names = ("kernel_depth", "kernel_height", "kernel_width")[-max(w.ndim - 2, 2) :]
+        sizes = (1,) * (2 - (w.ndim - 2)) + tuple(w.shape[2:])
+        shown = " ".join(f"{key}: {size}" for key, size in zip(names, sizes, strict=True))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
+    if 0 in x.shape[2:] and x.shape[0] and x.shape[1]:
+        raise RuntimeError(
+            "Only zero batch or zero channel inputs are supported, but got input shape: "
+            f"{list(x.shape)}"
+        )
+
+
+def _run(
+    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
+    dilation: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
+    """Return a convolution of checked settings."""
+    _check(x, w, b, groups, transposed=False)
+    padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
+    if any(n < k for n, k in zip(padded, reach, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(reach)}). Kernel "
+            "size can't be greater than actual input size"
+        )
+    _check_types(x, w, b, "slow_conv2d_cpu" if w.ndim < 5 else "slow_conv3d_cpu")
+    out: Tensor = _conv(x, w, b, stride, padding, dilation, groups, None)
+    return out
+
+
+def _run_transposed(
+    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
+    more: Sizes, groups: int, dilation: Sizes,
+) -> Tensor:  # fmt: skip
+    """Return a transposed convolution of checked settings."""
+    _check(x, w, b, groups, transposed=True)
+    _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu")
+    if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):
+        names = ("depth", "height", "width")[-max(len(stride), 2) :]
+        ones = (1,) * (2 - len(stride))
+        shown = " ".join(
+            f"{key}_{which}: {size}"
+            for key, sizes in (("output_padding", more), ("stride", stride), ("dilation", dilation))
+            for which, size in zip(names, ones + sizes, strict=True)
+        )
+        raise RuntimeError(
+            f"output padding must be smaller than either stride or dilation, but got {shown}"
+        )
+    size = kernels.transposed_size(
+        tuple(x.shape[2:]), tuple(w.shape[2:]), stride, padding, more, dilation
+    )
+    if min(size) < 1:
+        raise RuntimeError(
+            f"Given input size per channel: ({_times(x.shape[2:])}). Calculated output size per channel: "
+            f"({_times(size)}). Output size is too small"
+        )
+    out: Tensor = _conv_input(x, w, b, size, stride, padding, dilation, groups)
+    return out
+
+
+# Convolutions -------------------------------------------------------------------------------------
+
+
+def _convolved(
+    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    groups: Any,
+) -> Tensor:  # fmt: skip
+    name = f"conv{dims}d"
+    if isinstance(padding, str):
+        return _convolved_by_name(dims, input, weight, bias, stride, padding, dilation, groups)
+    settings = {"stride": stride, "padding": padding, "dilation": dilation}
+    strides, paddings, dilations = _settings(name, dims, input, weight, bias, settings, groups)
+    if input.ndim == dims + 2:
+        return _run(input, weight, bias, strides, paddings, dilations, groups)
+    alone = input.unsqueeze(0)
+    return _run(alone, weight, bias, strides, paddings, dilations, groups).squeeze(0)
+
+
+def _convolved_by_name(
+    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any,
+    groups: Any,
+) -> Tensor:  # fmt: skip
+    """Return a convolution with the padding "valid", which is none, or "same": the output has the input's size."""
+    name = f"conv{dims}d"
+    if padding not in ("same", "valid"):
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if padding == "valid":
+        return _convolved(dims, input, weight, bias, stride, 0, dilation, groups)
+    settings = {"stride": stride, "dilation": dilation}
+    strides, dilations = _settings(name, dims, input, weight, bias, settings, groups, same=True)
+    if set(strides) - {1}:
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        warnings.warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the "
+            "input be created",
+            stacklevel=3,
+        )
+        widths = [width for total in reversed(totals) for width in (0, total % 2)]
+        input = constant_pad(input, tuple(widths), 0)
+    halves = tuple(total // 2 for total in totals)
+    return _convolved(dims, input, weight, bias, strides, halves, dilations, groups)
+
+
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Return the convolution (cross-correlation) of signals.
+
+    Args:
+        input: shape (N, C, L) or (C, L).
+        weight: shape (O, C / groups, k).
+        bias: shape (O,).
+        stride: how far the kernel moves from place to place.
+        padding: zeros on both sides; "valid" is none, "same" as many as keep the length.
+        dilation: the distance of the kernel's elements.
+        groups: channels are convolved in so many groups apart.
+
+    Returns:
+        A tensor of shape (N, O, M) or (O, M).
+
+    Raises:
+        RuntimeError: shapes or dtypes do not go together; a setting is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
+        >>> torch.conv1d(x, torch.tensor([[[1.0, -1.0]]]))
+        tensor([[-1., -2., -4.]])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Return the convolution (cross-correlation) of images.
+
+    It needs memory for about a million numbers besides the result, however large the batch is.
+
+    Args:
+        input: shape (N, C, H, W) or (C, H, W).
+        weight: shape (O, C / groups, kH, kW).
+        bias: shape (O,).
+        stride: how far the kernel moves from place to place, one number or one per dimension.
+        padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as
+            many as keep the size.
+        dilation: the distance of the kernel's elements.
+        groups: channels are convolved in so many groups apart.
+
+    Returns:
+        A tensor of shape (N, O, H', W') or (O, H', W').
+
+    Raises:
+        RuntimeError: shapes or dtypes do not go together; a setting is negative.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
+        torch.Size([1, 2, 4, 4])
+
+    Source:
+        Chellapilla et al., "High Performance Convolutional Neural Networks for Document
+        Processing", 2006.
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Return the convolution (cross-correlation) of volumes; arguments as `conv2d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.conv3d(torch.ones(1, 2, 4, 4, 4), torch.ones(3, 2, 2, 2, 2)).shape
+        torch.Size([1, 3, 3, 3, 3])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(
+    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
+    groups: Any, dilation: Any,
+) -> Tensor:  # fmt: skip
+    name = f"conv_transpose{dims}d"
+    settings = {
+        "stride": stride,
+        "padding": padding,
+        "output_padding": output_padding,
+        "dilation": dilation,
+    }
+    strides, paddings, more, dilations = _settings(
+        name, dims, input, weight, bias, settings, groups
+    )
+    if input.ndim == dims + 2:
+        return _run_transposed(input, weight, bias, strides, paddings, more, groups, dilations)
+    alone = input.unsqueeze(0)
+    out = _run_transposed(alone, weight, bias, strides, paddings, more, groups, dilations)
+    return out.squeeze(0)
+
+
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
+) -> Tensor:  # fmt: skip
+    """Return the transposed convolution of signals (N, C, L); arguments as `conv_transpose2d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 2.0]])
+        >>> torch.conv_transpose1d(x, torch.tensor([[[1.0, 10.0]]]), stride=2)
+        tensor([[ 1., 10.,  2., 20.]])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
+) -> Tensor:  # fmt: skip
+    """Return the transposed convolution of images: the gradient of `conv2d` by its input.
+
+    Args:
+        input: shape (N, C, H, W) or (C, H, W).
+        weight: shape (C, O / groups, kH, kW).
+        bias: shape (O,).
+        stride: the distance of what neighbours in the input add to.
+        padding: how much is cut off on each side.
+        output_padding: rows and columns added at one side: several sizes of an input give one size
+            of an output, and this says which is meant.
+        groups: channels are convolved in so many groups apart.
+        dilation: the distance of the kernel's elements.
+
+    Returns:
+        A tensor of shape (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding +
+        dilation * (kH - 1) + output_padding + 1.
+
+    Raises:
+        RuntimeError: shapes or dtypes do not go together; a setting is negative; nothing is left;
+            `output_padding` is neither less than `stride` nor than `dilation`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.conv_transpose2d(torch.ones(1, 3, 4, 4), torch.ones(3, 2, 2, 2), stride=2).shape
+        torch.Size([1, 2, 8, 8])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
+) -> Tensor:  # fmt: skip
+    """Return the transposed convolution of volumes; arguments as `conv_transpose2d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.conv_transpose3d(torch.ones(1, 2, 3, 3, 3), torch.ones(2, 4, 2, 2, 2)).shape
+        torch.Size([1, 4, 4, 4, 4])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: SizeOrInt, padding: SizeOrInt,
+    dilation: SizeOrInt, transposed: bool, output_padding: SizeOrInt, groups: int,
+) -> Tensor:  # fmt: skip
+    """Return the convolution, or transposed one, of batches of as many dimensions as the weight has.
+
+    Args:
+        input: `(N, C, *)`.
+        weight: `(O, C / groups, *)`; of a transposed one `(C, O / groups, *)`.
+        bias: `(O,)` or None.
+        stride, padding, dilation, groups: as for `conv2d`.
+        transposed: whether it is the transposed convolution; see `conv_transpose2d`.
+        output_padding: what is added to the sizes of a transposed one.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x, w = torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3)
+        >>> torch.convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1).shape
+        torch.Size([1, 2, 3, 3])
+    """
+    dims = weight.ndim - 2
+    if input.ndim != dims + 2:
+        raise RuntimeError(
+            f"Expected {dims + 2}-dimensional input for {dims + 2}-dimensional weight {list(weight.shape)}, but got "
+            f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
+        )
+    if transposed:
+        return _transposed(
+            dims, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Return the convolution of signals whose dimensions are time, batch, channels.
+
+    Args:
+        input: shape (T, N, C).
+        weight: shape (k, C, O).
+        bias: shape (O,).
+        pad: zeros at both ends of the time.
+
+    Returns:
+        A tensor of shape (T + 2 * pad - k + 1, N, O).
+
+    Raises:
+        RuntimeError: shapes or dtypes do not go together.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(3, 3, 4), torch.zeros(4), pad=1).shape
+        torch.Size([5, 2, 4])
+    """
+    if input.ndim != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel.")
+    if weight.ndim != 3:
+        raise RuntimeError(
+            "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."
+        )
+    if bias.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if input.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}"
+        )
+    x, w = input.permute(1, 2, 0), weight.permute(2, 1, 0)
+    out: Tensor = _conv(x, w, bias, (1,), (pad,), (1,), 1, None)
+    return out.permute(2, 0, 1)
+
+
+# Columns of images --------------------------------------------------------------------------------
+
+
+@op(
+    name="Im2Col",
+    x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(
+        g, x_shape[2:], kernel, dilation, padding, stride
+    ),
+)
+def _unfold(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    return kernels.unfold(x, kernel, dilation, padding, stride)
+
+
+@op(
+    name="Col2Im",
+    x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),
+)
+def _fold(x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    return kernels.fold(x, size, kernel, dilation, padding, stride)
+
+
+def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
+    """Return the settings of `unfold` and `fold`, two numbers each."""
+    found: list[Sizes] = []
+    for key, value in settings.items():
+        sizes = _sizes(value, 2)
+        if sizes is None:
+            raise TypeError(
+                f"{name}(): argument '{key}' must be tuple of ints, not {type(value).__name__}"
+            )
+        if len(sizes) != 2:
+            raise RuntimeError(f"It is expected {key} equals to 2, but got size {len(sizes)}")
+        found.append(sizes)
+        least, short = (0, "pad") if key == "padding" else (1, key.replace("_size", ""))
+        if key != "output_size" and min(sizes) < least:
+            what = "non-negative" if key == "padding" else "greater than zero"
+            raise RuntimeError(
+                f"{key.replace('_', ' ')} should be {what}, but got {short}_height: {sizes[0]} "
+                f"{short}_width: {sizes[1]}"
+            )
+    return found
+
+
+def _check_columns(name: str, x: Tensor) -> None:
+    if x._array.dtype.kind in "iu":
+        kind = dtypes.from_numpy_dtype(x._array.dtype).tensor_name
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+def unfold(
+    input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0,
+    stride: SizeOrInt = 1,
+) -> Tensor:  # fmt: skip
+    """Return the sliding blocks of images as columns.
+
+    Args:
+        input: shape (N, C, H, W) or (C, H, W).
+        kernel_size: of a block.
+        dilation: the distance of a block's elements.
+        padding: zeros on each side.
+        stride: the distance of the blocks.
+
+    Returns:
+        A tensor of shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
+
+    Raises:
+        RuntimeError: no block fits in; the shape or a setting is wrong.
+        NotImplementedError: integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.arange(6.0).reshape(1, 2, 3)
+        >>> torch.nn.functional.unfold(x, (1, 2))
+        tensor([[0., 1., 3., 4.],
+                [1., 2., 4., 5.]])
+    """
+    settings = {
+        "kernel_size": kernel_size,
+        "dilation": dilation,
+        "padding": padding,
+        "stride": stride,
+    }
+    kernel, dilations, paddings, strides = _pairs("unfold", settings)
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
+    size = (input.shape[-2], input.shape[-1])
+    places = kernels.conv_size(size, kernel, strides, paddings, dilations)
+    if min(places) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {size}, kernel_size={kernel}, dilation={dilations}, padding={paddings}, "
+            f"calculated shape of the array of sliding blocks as {places}, but its components must be at least one."
+        )
+    _check_columns("im2col_out_cpu", input)
+    if input.ndim == 4:
+        out: Tensor = _unfold(input, kernel, dilations, paddings, strides)
+        return out
+    return _unfold(input.unsqueeze(0), kernel, dilations, paddings, strides).squeeze(0)
+
+
+def fold(
+    input: Tensor, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1,
+    padding: SizeOrInt = 0, stride: SizeOrInt = 1,
+) -> Tensor:  # fmt: skip
+    """Return the images that blocks, given as columns, add up to; arguments as `unfold`.
+
+    Args:
+        input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
+        output_size: height and width of the images.
+        kernel_size: of a block.
+        dilation: the distance of a block's elements.
+        padding: how much is cut off on each side.
+        stride: the distance of the blocks.
+
+    Returns:
+        A tensor of shape (N, C, H, W) or (C, H, W).
+
+    Raises:
+        RuntimeError: the sizes do not go together.
+        NotImplementedError: integers.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[0.0, 1.0], [1.0, 2.0]])
+        >>> torch.nn.functional.fold(x, (1, 3), (1, 2))
+        tensor([[[0., 2., 2.]]])
+    """
+    settings = {
+        "output_size": output_size,
+        "kernel_size": kernel_size,
+        "dilation": dilation,
+        "padding": padding,
+        "stride": stride,
+    }
+    size, kernel, dilations, paddings, strides = _pairs("fold", settings)
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
+    rows, columns = input.shape[-2:]
+    if rows % (kernel[0] * kernel[1]):
+        raise RuntimeError(
+            f"Expected size of input's dimension {input.ndim - 2} to be divisible by the product of kernel_size, but "
+            f"got input.size({input.ndim - 2})={rows} and kernel_size={kernel}."
+        )
+    places = kernels.conv_size(size, kernel, strides, paddings, dilations)
+    if min(places) < 1:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={dilations}, padding={paddings}, "
+            f"stride={strides}, calculated shape of the array of sliding blocks as {tuple(places)}, which is too small "
+            "(non-positive)"
+        )
+    if places[0] * places[1] != columns:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={dilations}, padding={paddings}, "
+            f"stride={strides}, expected size of input's dimension {input.ndim - 1} to match the calculated number of "
+            f"sliding blocks {places[0]} * {places[1]} = {places[0] * places[1]}, but got "
+            f"input.size({input.ndim - 1})={columns}."
+        )
+    _check_columns("col2im_out_cpu", input)
+    if input.ndim == 3:
+        out: Tensor = _fold(input, size, kernel, dilations, paddings, strides)
+        return out
+    return _fold(input.unsqueeze(0), size, kernel, dilations, paddings, strides).squeeze(0)

@@ -1,0 +1,228 @@
+"""Rows of a table looked up in bags, and scaled in place: what `torch` itself offers of embeddings (floor 3)."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import count_write
+from tinytorch.ops.index import gather, index_select, masked_fill
+from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.shape import check_tensor
+
+__all__ = ["embedding", "embedding_bag", "embedding_renorm_"]
+
+_INT64 = np.dtype(np.int64)
+_MODES = ("sum", "mean", "max")
+
+
+def _check_indices(name: str, indices: Tensor) -> None:
+    if indices.dtype not in (dtypes.int64, dtypes.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{indices.dtype.tensor_name}Tensor instead (while checking arguments for {name})"
+        )
+
+
+def embedding(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:  # fmt: skip
+    """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in another order.
+
+    Args:
+        weight: shape (rows, width).
+        indices: int64 or int32 of any shape (*).
+        padding_idx: the row that gets no gradient; -1 for none.
+        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
+        sparse: left out (NotImplementedError).
+
+    Raises:
+        IndexError: there is no such row.
+        RuntimeError: the indices are no integers; `weight` has not two dimensions.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.embedding(torch.tensor([[1.0, 1.5], [2.0, 2.5]]), torch.tensor([1, 1]))
+        tensor([[2.0000, 2.5000],
+                [2.0000, 2.5000]])
+    """
+    if sparse:
+        raise NotImplementedError(
+            "embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
+        )
+    check_tensor(weight, "embedding", "weight")
+    check_tensor(indices, "embedding", "indices", 2)
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices("embedding", indices)
+    found: Tensor = nn.embedding(weight, indices, padding_idx, scale_grad_by_freq)
+    return found
+
+
+def embedding_renorm_(
+    weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
+) -> Tensor:
+    """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
+
+    Args:
+        weight: the rows, `(n, d)`.
+        indices: int64 or int32, of any shape.
+        max_norm: the largest norm.
+        norm_type: the p of the p-norm.
+
+    Raises:
+        IndexError: an index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0], [9.0, 9.0]]), torch.tensor([0]), 1.0, 2.0)
+        tensor([[0.6000, 0.8000],
+                [9.0000, 9.0000]])
+    """
+    _check_indices("embedding_renorm_", indices)
+    used = np.unique(indices._array)
+    if used.size and not 0 <= used[0] <= used[-1] < weight._array.shape[0]:
+        raise IndexError("index out of range in self")
+    rows = weight._array[used]
+    norms = vector_norm(wrap(rows), norm_type, 1, True)._array
+    scaled = rows * (max_norm / (norms + 1e-7)).astype(rows.dtype)
+    weight._array[used] = np.where(norms > max_norm, scaled, rows)
+    count_write(weight)
+    return weight
+
+
+def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
+    """Return how long the bags are.
+
+    Raises:
+        RuntimeError: the first does not begin at 0, the last one after the end, or one before its predecessor.
+    """
+    begin = offsets._array.astype(_INT64)
+    if not begin.size:
+        return begin
+    if begin[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
+            f"got {begin[0]}"
+        )
+    if begin[-1] > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {begin[-1]}"
+        )
+    ends = begin[1:] if last else np.append(begin[1:], count)
+    begin = begin[:-1] if last else begin
+    if (ends < begin).any():
+        raise RuntimeError("embedding_bag: expected offsets to be in ascending order")
+    return ends - begin
+
+
+def embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
+    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`.
+
+    Args:
+        weight: shape (rows, width).
+        indices: int64 or int32, one dimension.
+        offsets: where each bag begins in `indices`.
+        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
+        mode: 0 for sums, 1 for means, 2 for maxima.
+        sparse: left out (NotImplementedError).
+        per_sample_weights: what to multiply each row with, for sums.
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: the row that is left out of its bags.
+
+    Returns:
+        The result, shape (bags, width); then the bag of each index, the length of each bag (rows left out not
+        counted), and the row of each maximum: of these, for sums, only zeros and nothing.
+
+    Raises:
+        RuntimeError: the offsets do not fit, or an index is out of range.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weight = torch.arange(6.0).view(3, 2)
+        >>> torch.embedding_bag(weight, torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]
+        tensor([[2., 4.],
+                [4., 5.]])
+    """
+    if sparse:
+        raise NotImplementedError(
+            "embedding_bag(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
+        )
+    check_tensor(weight, "embedding_bag", "weight")
+    _check_indices("embedding_bag", indices)
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {weight.type()} instead (while checking arguments for embedding_bag)"
+        )
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {weight.type()} does not equal {per_sample_weights.type()} (while "
+            "checking arguments for embedding_bag)"
+        )
+    rows, width = weight._array.shape
+    sizes = _sizes(indices._array.size, offsets, include_last_offset)
+    which, used = np.repeat(np.arange(len(sizes), like=sizes), sizes), indices._array
+    padded = padding_idx is not None and padding_idx != -1
+    if used.size and not 0 <= used.min() <= used.max() < rows:
+        place = int(np.argmax((used < 0) | (used >= rows)))
+        if mode == 2 or padded or weight.dtype is dtypes.float64:
+            raise RuntimeError(
+                "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                f"{used[place]}"
+            )
+        raise RuntimeError(  # (from the kernel that sums whole bags)
+            f"Index {place} of input takes value {used[place]} which is not in the valid range [0, {rows})"
+        )
+    if padding_idx is not None and padded:
+        row = operator.index(padding_idx) % rows
+        kept = np.flatnonzero(used != row)
+        if len(kept) < len(used):
+            used, which = used[kept], which[kept]
+            sizes = np.bincount(which, minlength=len(sizes))
+            if per_sample_weights is not None:
+                per_sample_weights = index_select(per_sample_weights, 0, wrap(kept))
+    bags: Tensor = wrap(which)
+    lengths: Tensor = wrap(sizes)
+    if mode == 2:
+        out, best = _largest(weight, used, sizes)
+        return out, bags, lengths, best
+    found: Tensor = nn.embedding(weight, wrap(used), -1, scale_grad_by_freq)
+    if per_sample_weights is not None:
+        found = found * per_sample_weights.unsqueeze(1)
+    if sizes.size and sizes[0] and (sizes == sizes[0]).all():
+        out = found.reshape(len(sizes), int(sizes[0]), width).sum(1)
+    else:
+        zeros: Tensor = wrap(np.zeros_like(weight._array, shape=(len(sizes), width)))
+        out = zeros.index_add(0, bags, found)
+    if mode == 1:
+        counts = np.maximum(sizes, 1)[:, None].astype(weight._array.dtype)
+        return out / wrap(counts), bags, lengths, wrap(sizes.copy())
+    none: Tensor = wrap(np.zeros(0, _INT64, like=sizes))
+    return out, none, wrap(np.zeros_like(sizes)), wrap(np.zeros_like(sizes))
+
+
+def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
+    """Return the maxima of the rows `used`, by bag, and the row of each, the first of equal ones."""
+    width = weight._array.shape[1]
+    best = np.full_like(sizes, -1, shape=(len(sizes), width))
+    filled = np.flatnonzero(sizes)
+    if filled.size and width:
+        begin = (np.cumsum(sizes) - sizes)[filled]
+        found = weight._array[used]
+        top = np.maximum.reduceat(found, begin, axis=0)
+        reached = (found == np.repeat(top, sizes[filled], axis=0)) | (found != found)
+        places = np.where(reached, np.arange(len(used))[:, None], len(used))
+        best[filled] = used[np.minimum.reduceat(places, begin, axis=0)]
+    out: Tensor = gather(weight, 0, wrap(np.maximum(best, 0)))
+    return masked_fill(out, wrap(best < 0), 0) if (best < 0).any() else out, wrap(best)

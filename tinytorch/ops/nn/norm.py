@@ -1,0 +1,538 @@
+"""Normalisation by the statistics of batches, instances and groups of channels (floor 3).
+
+Each has one rule for input, weight and bias. What it takes from the forward, mean and scale, is a cache: under
+`create_graph` the rule is Tensor code that begins at the input.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import count_write
+from tinytorch.kernels import norm
+from tinytorch.kernels.activation import widened
+from tinytorch.kernels.shape import formatted
+from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.shape import check_tensor
+
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "native_batch_norm", "native_group_norm", "native_layer_norm",
+]  # fmt: skip
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Return 16-bit floats as float32, differentiably."""
+    return x.float() if x._array.dtype.itemsize == 2 else x
+
+
+def _gradients(
+    kernel: Any, g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool
+) -> tuple[Any, Any, Any]:
+    weight = None if weight is None else widened(weight)
+    upstream, values = norm.places(widened(g)), norm.places(widened(x))
+    grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
+    grad = np.zeros_like(x, shape=0) if grad is None else grad.reshape(x.shape)
+    return grad, of_weight, of_bias
+
+
+@op(name="NativeBatchNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
+def _batch_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
+    return _gradients(norm.batch_gradients, g, x, weight, mean, scale, wanted)
+
+
+@op(name="NativeGroupNormBackward", outputs=3, g=None, x=None, weight=None, mean=None, scale=None)
+def _group_norm_grad(g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> Any:
+    return _gradients(norm.group_gradients, g, x, weight, mean, scale, wanted)
+
+
+def _chosen(needs: tuple[bool, ...], grads: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    x, weight, bias = [grad if need else None for grad, need in zip(grads, needs, strict=True)]
+    return x, weight, bias
+
+
+def _channelwise(weight: Tensor, ndim: int) -> Tensor:
+    """Return (C,) in a shape that broadcasts with (N, C, *)."""
+    return weight.reshape([1, weight._array.size, *[1] * (ndim - 2)])
+
+
+def _from_normal(
+    g: Tensor, normal: Tensor, scale: Tensor, weight: Tensor | None, dims: Sequence[int], needs: tuple[bool, ...]
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return the gradients in Tensor code, given the normalised input and 1 / sqrt(variance + eps).
+
+    Args:
+        g: the gradient of the result, (N, C, *).
+        normal: of the shape of `g`, or with the channels in groups.
+        scale: broadcasts with `normal`.
+        weight: (C,), or None.
+        dims: those of `normal` that its statistics are of.
+        needs: which gradients are wanted.
+    """
+    grad = grad_weight = grad_bias = None
+    ndim = g.ndim
+    samples = [0, *range(2, ndim)]
+    if needs[0]:
+        slope = (g if weight is None else g * _channelwise(weight, ndim)).reshape(normal.shape)
+        middle = normal * (slope * normal).mean(dims, keepdim=True)
+        grad = ((slope - slope.mean(dims, keepdim=True) - middle) * scale).reshape(g.shape)
+    if needs[1]:
+        grad_weight = (g * normal.reshape(g.shape)).sum(samples)
+    if needs[2]:
+        grad_bias = g.sum(samples)
+    return grad, grad_weight, grad_bias
+
+
+def _normalised(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
+    difference = x - x.mean(dims, keepdim=True)
+    scale = (difference * difference).mean(dims, keepdim=True).add(eps).rsqrt()
+    return difference * scale, scale
+
+
+def _factors(mean: Any, scale: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """Return factor and summand of `(x - mean) * scale * weight + bias`."""
+    factor = scale if weight is None else scale * widened(weight)
+    summand = -mean * factor
+    return factor, summand if bias is None else summand + widened(bias)
+
+
+# By the statistics of a batch ---------------------------------------------------------------------
+
+
+def _batch_rule(
+    g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: float, mean: Any, scale: Any
+) -> Any:
+    upstream = g[0]
+    if mean is not None:
+        return _chosen(needs, _batch_norm_grad(upstream, x, weight, mean, scale, needs[0]))
+    dims = [0, *range(2, x.ndim)]
+    normal, differentiable = _normalised(_wide(x), dims, eps)
+    return _from_normal(_wide(upstream), normal, differentiable, weight, dims, needs)
+
+
+@op(
+    joint=_batch_rule,
+    inputs=("x", "weight", "bias"),
+    outputs=3,
+    nondiff=(1, 2),
+    residuals=("mean", "scale"),
+    name="NativeBatchNorm",
+)
+def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Return x normalised, and mean and variance of the channels."""
+    values = norm.places(widened(x))
+    mean, variance = norm.batch_statistics(values)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
+    out = norm.scaled(values, *_factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
+    return formatted(out, x), mean[0], variance[0], mean, scale
+
+
+def _given_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, weight: Any, mean: Tensor, variance: Tensor, eps: float
+) -> Any:  # fmt: skip
+    grad = grad_weight = grad_bias = None
+    samples = [0, *range(2, x.ndim)]
+    scale = (_wide(variance) + eps).rsqrt()
+    upstream = _wide(g)
+    if needs[0]:
+        grad = upstream * _channelwise(scale if weight is None else scale * weight, x.ndim)
+    if needs[1]:
+        difference = _wide(x) - _channelwise(_wide(mean), x.ndim)
+        grad_weight = (upstream * difference).sum(samples) * scale
+    if needs[2]:
+        grad_bias = upstream.sum(samples)
+    return grad, grad_weight, grad_bias, None, None
+
+
+@op(
+    joint=_given_rule,
+    inputs=("x", "weight", "bias", "mean", "variance"),
+    mean=None,
+    variance=None,
+    name="NativeBatchNorm",
+)
+def _by_given(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Any:
+    """Return x normalised by given statistics, which have no gradients."""
+    values = norm.places(widened(x))
+    scale = 1 / np.sqrt(widened(variance) + values.dtype.type(eps))
+    factors = _factors(widened(mean).reshape(1, -1), scale.reshape(1, -1), weight, bias)
+    return formatted(norm.scaled(values, *factors, x.dtype).reshape(x.shape), x)
+
+
+def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
+    if tensor is not None and tensor._array.size != channels:
+        raise RuntimeError(f"{name} should contain {channels} elements not {tensor._array.size}")
+
+
+def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> None:
+    """Raise PyTorch's error unless all have the input's dtype, or are float32 where that has 16 bits."""
+    kinds = {each._array.dtype for each in parameters if each is not None}
+    if kinds <= {input._array.dtype}:
+        return
+    if input._array.dtype.itemsize == 2 and kinds == {np.dtype(np.float32)}:
+        return
+    if input._array.dtype.itemsize == 8:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+    raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+
+
+def _kind_of_statistics(input: Tensor, *parameters: Tensor | None) -> dtypes.dtype:
+    """Return the dtype in which PyTorch hands out statistics: the parameters', without them the input's."""
+    kinds = [each.dtype for each in parameters if each is not None]
+    return kinds[0] if kinds else input.dtype
+
+
+def _flat(tensor: Any) -> Any:
+    """Return a parameter as a vector: PyTorch asks only for its number of elements."""
+    return tensor if tensor is None or tensor._array.ndim == 1 else tensor.reshape(-1)
+
+
+def _batch_norm(
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any,
+    eps: float,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """Return the normalised input; in training also mean and (biased) variance of the batch."""
+    check_tensor(input, "batch_norm", "input")
+    channels = input._array.shape[1] if input._array.ndim > 1 else 0
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is None and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        _check_size(name, running, channels)
+    _check_size("weight", weight, channels)
+    _check_size("bias", bias, channels)
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    nn._check_floating("batch_norm", input._array)
+    if input._array.ndim < 2:
+        if not input._array.size and input._array.ndim:
+            return input.clone(), None, None  # as in PyTorch: the channels are looked for later
+        raise RuntimeError(
+            f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input"
+        )
+    _check_parameters(input, (weight, bias, running_mean, running_var))
+    weight, bias = _flat(weight), _flat(bias)
+    if not training:
+        out: Tensor = _by_given(input, weight, bias, _flat(running_mean), _flat(running_var), eps)
+        return out, None, None
+    found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
+    count = input._array.size // channels if channels else 0
+    if count:
+        if running_mean is not None:
+            _move(running_mean, found[1]._array, momentum)
+        if running_var is not None:
+            unbiased = np.divide(found[2]._array * count, count - 1)
+            _move(running_var, unbiased, momentum)
+    return found
+
+
+def _move(running: Tensor, new: Any, momentum: float) -> None:
+    """Move a running statistic towards that of a batch; like PyTorch, without counting it as a write."""
+    array = running._array
+    array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(
+        array.dtype
+    )
+
+
+def _check_momentum(name: str, momentum: Any) -> float:
+    if not isinstance(momentum, (int, float)):
+        raise TypeError(
+            f"{name}(): argument 'momentum' (position 7) must be float, not "
+            f"{type(momentum).__name__}"
+        )
+    return momentum
+
+
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """Return `input` normalised by channels; `nn.functional.batch_norm` has the arguments in another order.
+
+    Args:
+        input: shape (N, C, *).
+        weight: a factor for each channel, shape (C,).
+        bias: a summand for each channel.
+        running_mean: the running mean of the channels, changed in place in training.
+        running_var: the running variance.
+        training: normalise by the statistics of this batch, not by the running ones.
+        momentum: by which part the running statistics move towards those of the batch.
+        eps: keeps the divisor from 0.
+        cudnn_enabled: ignored.
+
+    Raises:
+        RuntimeError: sizes or dtypes do not fit; there are no running statistics, and `training` is False.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0], [3.0]])
+        >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+        tensor([[-1.],
+                [ 1.]])
+
+    Source:
+        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
+        Shift", 2015.
+    """
+    momentum = _check_momentum("batch_norm", momentum)
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return what `batch_norm` does, and mean and `1 / sqrt(variance + eps)` of the batch; nothing in evaluation.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0], [3.0]])
+        >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 3.0)[2]
+        tensor([0.5000])
+    """
+    momentum = _check_momentum("native_batch_norm", momentum)
+    out, mean, variance = _batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    kind = _kind_of_statistics(input, weight, bias, running_mean, running_var)
+    if mean is None or variance is None:
+        none = np.zeros_like(input._array, dtype=kind.numpy, shape=0)
+        return out, wrap(none), wrap(none.copy())
+    return out, mean.to(kind), (variance + eps).rsqrt().to(kind)
+
+
+# By those of an instance or a group of channels ---------------------------------------------------
+
+
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """Return `input` with each channel of each sample normalised; see `nn.functional.instance_norm`.
+
+    Args:
+        input: shape (N, C, *).
+        weight: a factor for each channel, shape (C,).
+        bias: a summand for each channel.
+        running_mean: the running mean of the channels, changed in place with `use_input_stats`.
+        running_var: the running variance.
+        use_input_stats: normalise by each instance's own statistics, not by the running ones.
+        momentum: by which part the running statistics move.
+        eps: keeps the divisor from 0.
+        cudnn_enabled: ignored.
+
+    Raises:
+        RuntimeError: sizes or dtypes do not fit; there are no running statistics to use.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[[1.0, 3.0], [5.0, 5.0]]])
+        >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0001, False)
+        tensor([[[-1.0000,  1.0000],
+                 [ 0.0000,  0.0000]]])
+
+    Source:
+        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    """
+    check_tensor(input, "instance_norm", "input")
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    momentum = _check_momentum("instance_norm", momentum)
+    samples, channels = input._array.shape[:2]
+    # The instances are channels of one sample.
+    shape = (1, samples * channels, *input._array.shape[2:])
+
+    def repeated(each: Tensor | None) -> Tensor | None:
+        return None if each is None else each.repeat(samples)
+
+    per_mean, per_var = repeated(running_mean), repeated(running_var)
+    out = _batch_norm(
+        input.reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
+    )[0]  # fmt: skip
+    if use_input_stats and samples:
+        for running, each in ((running_mean, per_mean), (running_var, per_var)):
+            if running is not None and each is not None:
+                running._array[...] = each._array.reshape(samples, channels).mean(0)
+                count_write(running)
+    return out.view(input.shape)
+
+
+def _group_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, groups: int, weight: Any, eps: float, mean: Any, scale: Any
+) -> Any:  # fmt: skip
+    if mean is not None:
+        return _chosen(needs, _group_norm_grad(g, x, weight, mean, scale, needs[0]))
+    normal, differentiable = _normalised(_grouped(_wide(x), groups), [2], eps)
+    return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
+
+
+def _grouped(x: Tensor, groups: int) -> Tensor:
+    samples = x._array.shape[0]
+    return x.reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
+
+
+@op(
+    joint=_group_rule,
+    inputs=("x", "weight", "bias"),
+    residuals=("mean", "scale"),
+    name="NativeGroupNorm",
+)
+def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    values = norm.places(widened(x))
+    mean, variance = norm.group_statistics(values, groups)
+    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
+    size = values.shape[1] // groups
+    factors = _factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
+    out = norm.scaled(values, *factors, x.dtype).reshape(x.shape)
+    return formatted(out, x), mean, scale
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+    cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """Return `input` with each group of channels of each sample normalised.
+
+    Args:
+        input: shape (N, C, *).
+        num_groups: into how many groups the channels are divided.
+        weight: a factor for each channel, shape (C,).
+        bias: a summand for each channel.
+        eps: keeps the divisor from 0.
+        cudnn_enabled: ignored.
+
+    Raises:
+        RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+        tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+
+    Source:
+        Wu and He, "Group Normalization", 2018.
+    """
+    check_tensor(input, "group_norm", "input")
+    shape = [*input._array.shape]
+    if len(shape) < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
+        )
+    groups = operator.index(num_groups)
+    if groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
+    if shape[1] % groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape} and num_groups={groups}"
+        )
+    for name, each in (("weight", weight), ("bias", bias)):
+        if each is not None and each._array.shape != (shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {[*each._array.shape]} and input of shape {shape}"
+            )
+    nn._check_floating("GroupNormKernelImpl", input._array)
+    _check_parameters(input, (weight, bias))
+    out: Tensor = _by_group(input, groups, weight, bias, eps)
+    return out
+
+
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return what `group_norm` does, and mean and `1 / sqrt(variance + eps)` of each group, shape (N, group).
+
+    Args:
+        input: N * C * HxW elements.
+        weight: a factor for each channel.
+        bias: a summand for each channel.
+        N: the number of samples.
+        C: the number of channels.
+        HxW: the number of places.
+        group: the number of groups.
+        eps: keeps the divisor from 0.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([[1.0, 3.0, 5.0, 5.0]])
+        >>> torch.native_group_norm(x, None, None, 1, 4, 1, 2, 0.01)[1]
+        tensor([[2., 5.]])
+    """
+    out = group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
+    values = _wide(input).reshape(N, group, -1 if N else 0)
+    mean = values.mean(2)
+    scale = (values - mean.unsqueeze(2)).square().mean(2).add(eps).rsqrt()
+    kind = _kind_of_statistics(input, weight, bias)
+    return out, mean.to(kind), scale.to(kind)
+
+
+def check_normalized_shape(
+    name: str, input: Tensor, given: Any, weight: Tensor | None, bias: Tensor | None, start: str
+) -> tuple[int, ...]:
+    """Return the shape that is normalised over, having checked it and those of weight and bias."""
+    if not isinstance(given, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+            f"{type(given).__name__}"
+        )
+    shape = tuple(given)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+            "element, but got "
+            "normalized_shape = []"
+        )
+    for what, each in (("weight", weight), ("bias", bias)):
+        if each is None:
+            continue
+        if each.shape != shape:
+            raise RuntimeError(
+                f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
+                f"{list(each.shape)} and normalized_shape = {list(shape)}"
+            )
+    if input.ndim < len(shape) or input.shape[-len(shape) :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"{start}{', '.join(map(str, shape))}], "
+            f"but got input of size{list(input.shape)}"
+        )
+    for each in (weight, bias):
+        if (
+            each is not None
+            and name != "rms_norm"
+            and each.dtype != input.dtype
+            and (input.dtype.itemsize != 2 or each.dtype is not dtypes.float32)
+        ):
+            raise RuntimeError(
+                "mixed dtype (CPU): expect parameter to have scalar type of "
+                f"{input.dtype.tensor_name}"
+            )
+    return shape
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return what `layer_norm` does, and mean and `1 / sqrt(variance + eps)`, with the normalised dimensions kept.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 3.0)[1:]
+        (tensor([[2.]]), tensor([[0.5000]]))
+    """
+    shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
+    dims = [*range(input.ndim - len(shape), input.ndim)]
+    values = _wide(input.detach())
+    mean = values.mean(dims, keepdim=True)
+    scale = (values - mean).square().mean(dims, keepdim=True).add(eps).rsqrt()
+    out: Tensor = nn.layer_norm(input, shape, weight, bias, eps)
+    kind = _kind_of_statistics(input, weight, bias)
+    return out, mean.to(kind), scale.to(kind)

@@ -1,0 +1,836 @@
+"""Pooling: maxima and averages of windows, and maxima put back (floor 3).
+
+Two families are closed under differentiation. To choose elements at known places has as its gradient to put elements
+there, and the other way round; so a maximum, whose gradient is to put elements at its indices, has derivatives of
+every order. An average is linear: its transpose spreads each element over its window.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.mode import local
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import pool
+from tinytorch.kernels.resample import Map
+from tinytorch.kernels.resample import averages as _average_map
+from tinytorch.kernels.shape import formatted
+from tinytorch.ops import random
+from tinytorch.ops.nn.resample import resampling
+from tinytorch.ops.reduce import mean
+from tinytorch.ops.shape import check_tensor
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
+_windows = functools.lru_cache(256)(pool.sliding)
+_adaptive_windows = functools.lru_cache(256)(pool.adaptive)
+_NUMBERS = {1: "one", 2: "two", 3: "three"}
+
+# Arguments ----------------------------------------------------------------------------------------
+
+
+def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[int, ...]:
+    """Return an argument of n dimensions: one int for all, or one for each.
+
+    Raises:
+        TypeError: it holds no ints.
+        RuntimeError: there are more or fewer.
+    """
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        values: Sequence[Any] = value
+    else:
+        values = (value,)
+    try:
+        if any(isinstance(each, bool) for each in values):
+            raise TypeError
+        found = tuple([operator.index(each) for each in values])
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be tuple of ints, not {type(value).__name__}"
+        ) from None
+    if len(found) == 1:
+        return found * n
+    if len(found) != n:
+        if n == 1:
+            raise RuntimeError(
+                f"{name}() {argument} must be an int, list of ints or tuple of ints of size 1: the argument "
+                f"'{argument}' should contain one int (got {len(found)}), but got size {len(found)}"
+            )
+        raise RuntimeError(
+            f"{name}: {argument} must either be a single int, or a tuple of {_NUMBERS[n]} ints"
+        )
+    return found
+
+
+def _check_lines(name: str, input: Tensor) -> None:
+    """Raise PyTorch's error unless `input` has the shape (N, C, L) or (C, L)."""
+    ndim = input._array.ndim
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            f"arguments for {name})"
+        )
+
+
+def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
+    """Return the lengths of the last n dimensions of a tensor of n + 1 or n + 2."""
+    shape = input._array.shape
+    if len(shape) not in (n + 1, n + 2):
+        if name.startswith("adaptive"):
+            colon = ":" if "max" in name else ""
+            raise RuntimeError(
+                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}"
+            )
+        if len(shape) < n + 1 and name == "avg_pool2d":
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got "
+                f"{-n - 1})"
+            )
+        if name != "avg_pool2d":
+            if n == 1:
+                _check_filled(name, input, n)
+            raise RuntimeError(
+                f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
+            )
+    return shape[-n:]
+
+
+def _check_filled(name: str, input: Tensor, n: int) -> None:
+    """Raise PyTorch's error unless all dimensions but that of the batch have a length."""
+    shape = input._array.shape
+    batched = len(shape) == n + 2
+    inner = shape[batched:]
+    if 0 not in inner and len(shape) in (n + 1, n + 2):
+        return
+    if n == 3:
+        raise RuntimeError(
+            f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+            f"{list(shape)} and non-batch dimension {batched + inner.index(0)} has length zero!"
+        )
+    prefix = f"{name}: " if n == 1 else ""
+    raise RuntimeError(
+        f"{prefix}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+        f"got:{list(shape)}"
+    )
+
+
+def _check_adaptive(name: str, input: Tensor, n: int) -> None:
+    """Raise PyTorch's error where a dimension is empty, of the batch and (in averages of 2-D) the channels excepted."""
+    shape = input._array.shape
+    first = len(shape) - n if name == "adaptive_avg_pool2d" else 1
+    if 0 in shape[first:]:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(shape)} with dimension {first + shape[first:].index(0)} being empty"
+        )
+
+
+def _refuse(kernel: str, input: Tensor) -> None:
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
+
+
+def _sliding(
+    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+    """Return kernel, stride, padding, dilation and the number of windows, of each dimension, having checked them."""
+    kernel = _ints(name, "kernel_size", 2, kernel_size, n)
+    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    strides = kernel if omitted else _ints(name, "stride", 3, stride, n)
+    pads = _ints(name, "padding", 4, padding, n)
+    dilations = _ints(name, "dilation", 5, dilation, n)
+    spatial = _sizes(name, input, n)
+    if n == 1:
+        what = (("kernel_size", kernel), ("stride", strides), ("dilation", dilations))
+        for argument, (value,) in what:
+            if value <= 0:
+                raise RuntimeError(
+                    f"max_pool1d() {argument} must be greater than zero, but got {value}"
+                )
+        if pads[0] < 0:
+            raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {pads[0]}")
+        if 2 * pads[0] > kernel[0]:
+            raise RuntimeError(
+                f"max_pool1d() padding should be at most half of kernel size, but got padding={pads[0]} and "
+                f"kernel_size={kernel[0]}"
+            )
+    for width, k, d, step in zip(pads, kernel, dilations, strides, strict=True):
+        if not step:
+            raise RuntimeError("stride should not be zero")
+        if width < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {width}")
+        if width > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={width}, kernel_size={k} and "
+                f"dilation={d}"
+            )
+    for argument, prefix, values in (
+        ("kernel size", "k", kernel),
+        ("stride", "d", strides),
+        ("dilation", "dilation", dilations),
+    ):
+        if min(values) <= 0:
+            each = zip("THW"[-n:], values, strict=True)
+            got = " ".join(f"{prefix}{letter}: {value}" for letter, value in each)
+            raise RuntimeError(f"{argument} should be greater than zero, but got {got}")
+    _check_filled(name, input, n)
+    counts = tuple(
+        [
+            pool.output_length(*each, ceil_mode)
+            for each in zip(spatial, kernel, strides, pads, dilations, strict=True)
+        ]
+    )
+    if name == "avg_pool3d" and any(k > length for k, length in zip(kernel, spatial, strict=True)):
+        sizes, kernels = (
+            " ".join(f"{prefix}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
+            for prefix, values in (("", spatial), ("k", kernel))
+        )
+        raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({kernels})")
+    if min(counts) < 1:
+        if n == 1:
+            raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
+        channels = input._array.shape[-n - 1]
+        before, after = ("x".join(map(str, (channels, *each))) for each in (spatial, counts))
+        raise RuntimeError(
+            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
+        )
+    return kernel, strides, pads, dilations, counts
+
+
+def _planes(x: Any, n: int) -> Any:
+    return x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+
+
+def _moving(windows: Any, x: Any) -> Any:
+    """Return the windows without those that are the only row of each plane: lines are pooled as planes."""
+    rows = windows[0]
+    alone = len(windows) == 2 and x.shape[-2] == rows.many == len(rows.parts) == 1
+    return windows[1:] if alone and rows.first is None else windows
+
+
+def _recording(x: Tensor) -> bool:
+    """Return whether a gradient or a tangent may be asked for."""
+    state = local.state
+    return state.modes is not None or (state.grad and x.requires_grad)
+
+
+# Places and picks ---------------------------------------------------------------------------------
+
+
+@op(
+    g=lambda g, index, n, distinct: picked(g, index, n, distinct),
+    index=None,
+    name="MaxPoolBackward",
+)
+def placed(g: Any, index: Any, spatial: tuple[int, ...], n: int, distinct: bool) -> Any:
+    """Return planes of zeros with the elements of `g` added at indices."""
+    out = pool.place(_planes(g, n), _planes(index, n), spatial, distinct)
+    return out.reshape(g.shape[: g.ndim - n] + spatial)
+
+
+@op(
+    x=lambda g, index, x_shape, n, distinct: placed(
+        g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct
+    ),
+    index=None,
+    name="MaxPoolPick",
+)
+def picked(x: Any, index: Any, n: int, distinct: bool) -> Any:
+    """Return the elements of planes at indices."""
+    return pool.pick(_planes(x, n), _planes(index, n)).reshape(index.shape)
+
+
+def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> Any:
+    n = len(windows)
+    distinct = all(each.distinct for each in windows)
+    return placed(g[0], out1, tuple(x_shape[len(x_shape) - n :]), n, distinct)
+
+
+def _max_pool_op(name: str, *, keeps_format: bool = True) -> Any:
+    def _max_pool(x: Any, windows: Any) -> Any:
+        windows = _moving(windows, x)
+        n = len(windows)
+        out, index = pool.maxima(_planes(x, n), windows, True)
+        shape = (*x.shape[: x.ndim - n], *out.shape[1:])
+        out, index = out.reshape(shape), index.reshape(shape)
+        return (formatted(out, x), formatted(index, x)) if keeps_format else (out, index)
+
+    _max_pool.__name__ = f"_{name}"
+    return op(x=_max_pool_x, outputs=2, nondiff=(1,), name=name)(_max_pool)
+
+
+_max_pools = {n: _max_pool_op(f"MaxPool{n}DWithIndices") for n in (2, 3)}
+_adaptive_max_pools = {n: _max_pool_op(f"AdaptiveMaxPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_fractional_pools = {n: _max_pool_op(f"FractionalMaxPool{n}D", keeps_format=False) for n in (2, 3)}
+
+
+def _unpool_op(n: int) -> Any:
+    def _max_unpool(x: Any, index: Any, spatial: tuple[int, ...]) -> Any:
+        lead = x.shape[:-n]
+        out = np.zeros_like(x, shape=(math.prod(lead), math.prod(spatial)), order="C")
+        given = out.shape[0], math.prod(x.shape[-n:])
+        np.put_along_axis(out, index.reshape(given), x.reshape(given), 1)
+        out = out.reshape(*lead, *spatial)
+        return formatted(out, x) if n == 2 else out
+
+    _max_unpool.__name__ = f"_MaxUnpool{n}D"
+    return op(x=lambda g, index: picked(g, index, n, False), index=None, name=f"MaxUnpool{n}D")(
+        _max_unpool
+    )
+
+
+_unpools = {n: _unpool_op(n) for n in (2, 3)}
+
+
+@op(x=None)
+def _max_values(x: Any, windows: Any) -> Any:
+    n = len(windows)
+    out, _ = pool.maxima(_planes(x, n), windows, False)
+    return formatted(out.reshape(*x.shape[: x.ndim - n], *out.shape[1:]), x)
+
+
+@op(
+    x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
+    residuals=("right", "lower"),
+    name="MaxPool2DWithIndices",
+)
+def _max_corners(x: Any) -> Any:
+    out, right, lower = [
+        each.reshape(*x.shape[:-2], *each.shape[1:])
+        for each in pool.max_corners(_planes(x, 2), True)
+    ]
+    return formatted(out, x), right, lower
+
+
+@op(x=None)
+def _max_corner_values(x: Any) -> Any:
+    out, _, _ = pool.max_corners(_planes(x, 2), False)
+    return formatted(out.reshape(*x.shape[:-2], *out.shape[1:]), x)
+
+
+@op(
+    g=lambda g, right, lower: _corner_pick(g, right, lower),
+    right=None,
+    lower=None,
+    name="MaxPool2DWithIndicesBackward",
+)
+def _corner_grad(g: Any, right: Any, lower: Any, spatial: tuple[int, int]) -> Any:
+    out = pool.corner_grad(_planes(g, 2), _planes(right, 2), _planes(lower, 2), spatial)
+    return out.reshape(*g.shape[:-2], *spatial)
+
+
+@op(
+    x=lambda g, right, lower, x_shape: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
+    right=None,
+    lower=None,
+    name="MaxPoolPick",
+)
+def _corner_pick(x: Any, right: Any, lower: Any) -> Any:
+    out = pool.corner_pick(_planes(x, 2), _planes(right, 2), _planes(lower, 2))
+    return out.reshape(right.shape)
+
+
+def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
+    """Return what pools planes one row high as lines (C, L) or (N, C, L) are to be pooled, as PyTorch does it.
+
+    Args:
+        name: the public name.
+        input: the lines.
+        *arguments: kernel size, stride, padding and dilation, as many as there are.
+
+    Returns:
+        The planes, and the arguments for two dimensions.
+    """
+    _check_lines(name, input)
+    pairs: list[Any] = []
+    for position, (argument, row, value) in enumerate(
+        zip(("kernel_size", "stride", "padding", "dilation"), (1, 1, 0, 1), arguments, strict=False)
+    ):
+        omitted = argument == "stride" and (
+            value is None or (isinstance(value, (tuple, list)) and not value)
+        )
+        pairs.append(None if omitted else (row, *_ints(name, argument, position + 2, value, 1)))
+    return [input.unsqueeze(-2), *pairs]
+
+
+# Maxima -------------------------------------------------------------------------------------------
+
+
+def max_pool(
+    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    return_indices: bool, n: int,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows of n dimensions, with indices if asked for."""
+    check_tensor(input, name)
+    if n == 1 and (return_indices or _recording(input)):
+        try:
+            planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
+            found = max_pool(
+                "max_pool2d",
+                planes,
+                sizes[0],
+                sizes[1],
+                sizes[2],
+                sizes[3],
+                ceil_mode,
+                return_indices,
+                2,
+            )
+        except (RuntimeError, TypeError):
+            if not return_indices:  # whose errors are those of the function that knows no planes
+                _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
+            raise
+        return tuple([each.squeeze(-2) for each in found]) if return_indices else found.squeeze(-2)
+    kernel, strides, pads, dilations, counts = _sliding(
+        name, input, kernel_size, stride, padding, dilation, ceil_mode, n
+    )
+    x = input._array
+    if x.dtype.kind in ("b", "c") or (n == 1 and x.dtype.kind in "iu"):
+        _refuse("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input)
+    spatial = x.shape[x.ndim - n :]
+    recording = n > 1 and (return_indices or _recording(input))
+    if (
+        n == 2
+        and not return_indices
+        and kernel == strides == (2, 2)
+        and pads == (0, 0)
+        and dilations == (1, 1)
+        and counts == (spatial[0] // 2, spatial[1] // 2)
+    ):
+        if not recording:
+            return _max_corner_values(input)
+        if local.state.modes is None:  # forward mode and packing hooks hand out no residuals
+            return _max_corners(input)
+    windows = tuple(
+        [
+            _windows(*each)
+            for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)
+        ]
+    )
+    if not recording:
+        return _max_values(input, windows)
+    out = _max_pools[n](input, windows)
+    return out if return_indices else out[0]
+
+
+def max_pool1d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Tensor:  # fmt: skip
+    """Return the maxima of windows along the last dimension; see `nn.functional.max_pool1d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[3., 2.]])
+    """
+    return max_pool(
+        "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 1
+    )
+
+
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the maxima of windows along the last dimension, and where they are.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
+    return max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1)
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Tensor:  # fmt: skip
+    """Return the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+    """
+    return max_pool(
+        "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 2
+    )
+
+
+def max_pool3d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Tensor:  # fmt: skip
+    """Return the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
+        tensor([[[[7.]]]])
+    """
+    return max_pool(
+        "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 3
+    )
+
+
+def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
+    """Return the output's lengths; None stands for the input's."""
+    shape = input._array.shape
+    wanted: Any = value
+    if isinstance(value, Sequence) and n > 1:
+        if len(shape) <= len(value):
+            raise ValueError(f"Input dimension should be at least {len(value) + 1}")
+        own = shape[len(shape) - len(value) :]
+        wanted = [size if each is None else each for each, size in zip(value, own, strict=True)]
+        if len(value) not in (1, n) or (len(value) == 1 < n and name != "adaptive_max_pool2d"):
+            inner = (
+                f"{name}(): internal error: output_size.size()"
+                if "max" in name
+                else f"{name}: output_size"
+            )
+            raise RuntimeError(f"{inner} must be {n}")
+    elif isinstance(value, Sequence) and len(value) != 1:
+        raise RuntimeError(
+            f"{name}() argument 'output_size' should contain one int (got {len(value)})"
+        )
+    elif value is None and n > 1:
+        wanted = shape[len(shape) - n :]
+    sizes = _ints(name, "output_size", 2, wanted, n)
+    if min(sizes) < 0:
+        if "max" in name:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {min(sizes)}: {[*shape[:-n], *sizes]}"
+            )
+        shown = ", ".join(map(str, sizes))
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
+        )
+    return sizes
+
+
+def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tuple[Tensor, Tensor]:
+    """Return the maxima of `output_size` windows, and where they are."""
+    check_tensor(input, name)
+    if n == 1:
+        _check_lines(name, input)
+        sizes = (1, *_output_size(name, output_size, input, 1))
+        _check_adaptive(name, input, 1)
+        found = adaptive_max_pool("adaptive_max_pool2d", input.unsqueeze(-2), sizes, 2)
+        return found[0].squeeze(-2), found[1].squeeze(-2)
+    sizes = _output_size(name, output_size, input, n)
+    spatial = _sizes(name, input, n)
+    _check_adaptive(name, input, n)
+    if input._array.dtype.kind not in FLOATS:
+        _refuse("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input)
+    windows = tuple(
+        [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
+    )
+    out, index = _adaptive_max_pools[n](input, windows)
+    return out, index
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """Return the maxima of `output_size` windows that cover the last dimension, and where they are.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
+        (tensor([[3., 3.]]), tensor([[1, 1]]))
+    """
+    return adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
+
+
+def fractional_max_pool(
+    name: str, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None, n: int
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the maxima of windows at pseudo-random places, and where they are."""
+    check_tensor(input, name)
+    shape = input._array.shape
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = [output_ratio] * n if isinstance(output_ratio, float) else output_ratio
+        if len(ratios) > n:
+            raise ValueError(
+                f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+            )
+        if len(ratios) < n:
+            raise IndexError("tuple index out of range")
+        output_size = [
+            int(length * ratio) for length, ratio in zip(shape[-n:], ratios, strict=True)
+        ]
+    if len(shape) < n + 1:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-n - 1})"
+        )
+    batch = 1 if len(shape) == n + 1 else shape[0]
+    if samples is None:
+        if input._array.dtype.kind not in FLOATS:
+            _refuse("check_uniform_bounds", input)
+        samples = random.rand(batch, shape[-n - 1], n, dtype=input.dtype)
+    kernel = _ints(name, "kernel_size", 2, kernel_size, n)
+    sizes = _ints(name, "output_size", 3, output_size, n)
+    if len(shape) not in (n + 1, n + 2) or 0 in shape[-n - 1 :]:
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor with non-empty non-batch dimensions, "
+            f"but got: {list(shape)}"
+        )
+    drawn = samples._array
+    if drawn.dtype != input._array.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if drawn.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {drawn.ndim}")
+    if drawn.shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if drawn.shape[1] != shape[-n - 1]:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if drawn.shape[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {drawn.shape[2]}.")
+    names = ("time", "height", "width")[-n:]
+    for what, k, length, count in zip(names, kernel, shape[-n:], sizes, strict=True):
+        if (
+            count + k - (n == 2) > length or k < 1
+        ):  # PyTorch wants one element more in three dimensions
+            place = name if n == 2 else f"{name}_out"
+            raise RuntimeError(
+                f"{place}(): pool {what} {k} too large relative to input {what} {length}"
+            )
+    drawn = drawn[:batch].reshape(-1, n)
+    if drawn.dtype.itemsize == 2:
+        drawn = drawn.astype(np.float32)
+    windows = tuple(
+        [
+            # the last column belongs to the first dimension of two, the first one of three
+            pool.fractional(drawn[:, column], length, k, count)
+            for column, length, k, count in zip(
+                range(n) if n == 3 else (1, 0), shape[-n:], kernel, sizes, strict=True
+            )
+        ]
+    )
+    out, index = _fractional_pools[n](input, windows)
+    return out, index
+
+
+def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -> Tensor:
+    """Return planes of zeros with the elements of `input` at indices; of several at one place the last one."""
+    name = "max_unpooling3d" if n == 3 else "max_unpooling2d"
+    check_tensor(input, name)
+    check_tensor(indices, name, "indices", 2)
+    shape = input._array.shape
+    low = max(n, 2)
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"elements in indices should be type int64 but got: {indices.dtype.tensor_name}"
+        )
+    if len(shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Input to {name} should be a {low + 1}d or {low + 2}d Tensor, but got a tensor with "
+            f"{len(shape) + low - n} dimensions."
+        )
+    if shape != indices._array.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
+            f"with shape: {list(indices._array.shape)}"
+        )
+    if input._array.dtype.kind not in FLOATS:
+        _refuse("max_unpool3d" if n == 3 else "max_unpool2d", input)
+    index = indices._array
+    size = math.prod(sizes)
+    wrong = (index < 0) | (index >= size)
+    if wrong.any():
+        volume = "x".join(map(str, sizes if n > 1 else (*sizes, 1)))
+        raise RuntimeError(
+            f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})"
+        )
+    if n == 1:
+        return _unpools[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)).squeeze(-1)
+    out: Tensor = _unpools[n](input, indices, sizes)
+    return out
+
+
+# Averages -----------------------------------------------------------------------------------------
+
+
+def _average_op(name: str, *, keeps_format: bool) -> Any:
+    def _avg_pool(x: Any, windows: Any, divisor: Any) -> Any:
+        windows = _moving(windows, x)
+        n = len(windows)
+        out = pool.average(_planes(x, n), windows, divisor)
+        out = out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+        return formatted(out, x) if keeps_format else out
+
+    _avg_pool.__name__ = f"_{name}"
+    return op(
+        x=lambda g, x_shape, windows, divisor: _spread(
+            g, windows, tuple(x_shape[len(x_shape) - len(windows) :]), divisor
+        ),
+        name=name,
+    )(_avg_pool)
+
+
+@op(g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
+def _spread(g: Any, windows: Any, spatial: tuple[int, ...], divisor: Any) -> Any:
+    n = len(windows)
+    out = pool.spread(_planes(g, n), windows, spatial, divisor)
+    return out.reshape(*g.shape[: g.ndim - n], *spatial)
+
+
+_averages = {n: _average_op(f"AvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_adaptive_averages = {n: _average_op(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+_uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", keeps_format=n == 2) for n in (2, 3)}
+
+
+@functools.lru_cache(256)
+def _divisor(
+    spatial: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
+    counts: tuple[int, ...], include_pad: bool, kind: Any,
+) -> Any:  # fmt: skip
+    """Return how many elements the windows have: one number where they have as many, else an array."""
+    product: Any = np.ones((), np.int64)
+    for length, k, s, p, count in zip(spatial, kernel, strides, pads, counts, strict=True):
+        begin = np.arange(count) * s - p
+        end = np.minimum(begin + k, length + p)
+        if not include_pad:
+            begin, end = np.maximum(begin, 0), np.minimum(end, length)
+        product = product[..., None] * (end - begin)
+    if (product == product.flat[0]).all():
+        return int(product.flat[0])
+    return product.astype(
+        np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32
+    )
+
+
+def avg_pool(
+    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: int | None, n: int,
+) -> Tensor:  # fmt: skip
+    """Return the averages of windows of n dimensions."""
+    check_tensor(input, name)
+    if n == 1:
+        planes, kernel, strides, pads = _planar(name, input, kernel_size, stride, padding)
+        line: Tensor = avg_pool(
+            "avg_pool2d",
+            planes,
+            kernel,
+            strides,
+            pads,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            2,
+        )
+        return line.squeeze(-2)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    kernel, strides, pads, dilations, counts = _sliding(
+        name, input, kernel_size, stride, padding, 1, ceil_mode, n
+    )
+    kind = input._array.dtype
+    if kind.kind not in FLOATS and kind != np.int64:
+        _refuse("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input)
+    spatial = input._array.shape[input._array.ndim - n :]
+    divisor: Any = divisor_override
+    if divisor is None:
+        divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
+    windows = tuple(
+        [
+            _windows(*each)
+            for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)
+        ]
+    )
+    out: Tensor = _averages[n](input, windows, divisor)
+    return out
+
+
+def avg_pool1d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Return the averages of windows along the last dimension.
+
+    Args:
+        input: shape (N, C, L) or (C, L).
+        kernel_size: the length of the windows.
+        stride: how far apart they begin, by default `kernel_size`.
+        padding: zeros to add at both ends, at most half of `kernel_size`.
+        ceil_mode: have a last window also where the input fills it in part only.
+        count_include_pad: divide by the length of the window, the padding counted.
+
+    Raises:
+        RuntimeError: there is no window, or too much padding.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[2., 1.]])
+    """
+    return avg_pool(
+        "avg_pool1d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1
+    )
+
+
+def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Tensor:
+    """Return the averages of `output_size` windows."""
+    check_tensor(input, name)
+    if n == 1:
+        _check_lines(name, input)
+        sizes = (1, *_output_size(name, output_size, input, 1))
+        line: Tensor = adaptive_avg_pool("adaptive_avg_pool2d", input.unsqueeze(-2), sizes, 2)
+        return line.squeeze(-2)
+    sizes = _output_size(name, output_size, input, n)
+    floating = input._array.dtype.kind in FLOATS
+    if set(sizes) == {1}:
+        if not floating:
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+                f"Got: {input.dtype.tensor_name}"
+            )
+        average: Tensor = mean(input, tuple(range(-n, 0)), True)
+        return average
+    spatial = _sizes(name, input, n)
+    _check_adaptive(name, input, n)
+    if not floating:
+        _refuse("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input)
+    if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
+        windows = tuple(
+            [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
+        )
+        divisor = math.prod(spatial) // math.prod(sizes)
+        out: Tensor = _adaptive_averages[n](input, windows, divisor)
+        return out
+    maps: tuple[Map | None, ...] = tuple(
+        [
+            None if length == count else _average_map(length, count)
+            for length, count in zip(spatial, sizes, strict=True)
+        ]
+    )
+    uneven: Tensor = _uneven_averages[n](input, maps)
+    return uneven
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Return the averages of `output_size` windows that cover the last dimension.
+
+    Args:
+        input: shape (N, C, L) or (C, L).
+        output_size: how many windows.
+
+    Raises:
+        RuntimeError: the shape is another, or a dimension is empty.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
+        tensor([[2.0000, 2.5000]])
+    """
+    return adaptive_avg_pool("adaptive_avg_pool1d", input, output_size, 1)

@@ -1,0 +1,423 @@
+"""Resizing and warping of images: interpolation along axes, and at the places of a grid (floor 3).
+
+To resize is linear, and its transpose is a map of the same kind: one op has derivatives of every order. To sample at a
+grid is composed of Tensor operations, of gathered elements and weights that depend on the grid.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import resample as kernels
+from tinytorch.kernels.resample import Map
+from tinytorch.kernels.shape import formatted
+from tinytorch.ops.shape import check_tensor
+
+__all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
+
+
+def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
+    return tuple([None if each is None else each.transposed for each in maps])
+
+
+@op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward")
+def resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
+    """Return `x` with a linear map applied along each of its last dimensions; None for those left as they are."""
+    n = len(maps)
+    planes = x.reshape(math.prod(x.shape[: x.ndim - n]), *x.shape[x.ndim - n :])
+    out = kernels.apply(planes, maps)
+    return out.reshape(*x.shape[: x.ndim - n], *out.shape[1:])
+
+
+def resampling(name: str, *, keeps_format: bool = True) -> Any:
+    """Return the op `resample` under the name that PyTorch gives a node.
+
+    Args:
+        name: the node's, without "Backward0".
+        keeps_format: the channels stay last in memory, if they are in the input.
+    """
+
+    def _resample(x: Any, maps: tuple[Map | None, ...]) -> Any:
+        out = resample.op.kernel(x, maps)
+        return formatted(out, x) if keeps_format else out
+
+    _resample.__name__ = f"_{name}"
+    return op(x=lambda g, maps: resample(g, _transposed(maps)), name=name)(_resample)
+
+
+_NODES = {
+    (mode, dims): resampling(f"Upsample{stem}{dims}D{tail}")
+    for mode, stem, tail, several in (
+        ("nearest", "Nearest", "", (1, 2, 3)),
+        ("nearest-exact", "NearestExact", "", (1, 2, 3)),
+        ("linear", "Linear", "", (1,)),
+        ("bilinear", "Bilinear", "", (2,)),
+        ("trilinear", "Trilinear", "", (3,)),
+        ("bicubic", "Bicubic", "", (2,)),
+        ("bilinear-aa", "Bilinear", "Aa", (2,)),
+        ("bicubic-aa", "Bicubic", "Aa", (2,)),
+        ("lanczos-aa", "Lanczos", "Aa", (2,)),
+    )
+    for dims in several
+}
+
+#: Copies of elements: what pads by mode does, for 1, 2 and 3 dimensions.
+borders = {
+    (mode, dims): resampling(f"{stem}Pad{dims}D", keeps_format=mode != "circular")
+    for mode, stem in (
+        ("reflect", "Reflection"),
+        ("replicate", "Replication"),
+        ("circular", "Circular"),
+    )
+    for dims in (1, 2, 3)
+}
+_KERNELS = {
+    "nearest": "upsample_nearest{}d", "nearest-exact": "_upsample_nearest_exact{}d",
+    "linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d", "trilinear": "upsample_trilinear3d",
+    "bicubic": "upsample_bicubic2d", "bilinear-aa": "_upsample_bilinear2d_aa", "bicubic-aa": "_upsample_bicubic2d_aa",
+    "lanczos-aa": "_upsample_lanczos2d_aa",
+}  # fmt: skip
+
+
+def upsample(
+    input: Tensor, mode: str, output_size: Sequence[int] | None, scale_factors: Sequence[float] | None,
+    align_corners: bool,
+) -> Tensor:  # fmt: skip
+    """Return `input` resized: to `output_size`, or by `scale_factors`.
+
+    Args:
+        input: shape (N, C, *spatial).
+        mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"; with antialiasing
+            "bilinear-aa", "bicubic-aa", "lanczos-aa".
+        output_size: the lengths of the spatial dimensions.
+        scale_factors: or the factors that they grow by.
+        align_corners: the middles of the corner elements stay where they are, not their outer edges.
+    """
+    x = input._array
+    n = x.ndim - 2
+    spatial = x.shape[2:]
+    name = _KERNELS[mode].format(n)
+    factors: list[float | None] = [None] * n
+    try:
+        if output_size is not None:
+            sizes = [operator.index(each) for each in output_size]
+        else:
+            factors = [float(each) for each in scale_factors or ()]
+            if any(isinstance(each, str) for each in scale_factors or ()):
+                raise TypeError
+            sizes = [int(length * each) for length, each in zip(spatial, factors, strict=True)]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, "
+            f"{type(output_size).__name__}, {type(scale_factors).__name__}), but expected one of: sizes as ints or "
+            "scale factors as floats"
+        ) from None
+    if min(*spatial, *sizes) <= 0:
+        letters = "DHW"[-n:]
+        before, after = (
+            ", ".join(f"{letter}: {v}" for letter, v in zip(letters, values, strict=True))
+            for values in (spatial, sizes)
+        )
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+        )
+    if not x.shape[1]:
+        raise RuntimeError(
+            f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}"
+        )
+    pick = mode.startswith("nearest")
+    if not (x.dtype.kind in FLOATS or (x.dtype == np.uint8 and (pick or n == 2))):
+        kernel = (
+            "compute_indices_weights_linear" if n != 2 and not pick else f"{name}_channels_last"
+        )
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
+    if x.dtype == np.uint8 and not pick:
+        stem, aa = mode.removesuffix("-aa"), mode.endswith("-aa")
+        fixed = tuple(
+            [
+                None if a == b else kernels.fixed_point(stem, a, b, align_corners, factor, aa)
+                for a, b, factor in zip(spatial, sizes, factors, strict=True)
+            ]
+        )
+        made = kernels.apply_to_bytes(x.reshape(-1, *spatial), fixed)
+        return wrap(formatted(made.reshape(*x.shape[:2], *sizes), x))
+    kind = np.float64 if x.dtype == np.float64 else np.float32
+    maps: list[Map | None] = []
+    for length, count, factor in zip(spatial, sizes, factors, strict=True):
+        exact = mode == "nearest-exact"
+        short = n == 2 and mode == "nearest"  # whose kernel looks at the lengths alone
+        if length == count and (factor is None or short or not (pick or mode == "bicubic")):
+            maps.append(None)
+        elif pick:
+            maps.append(kernels.nearest(length, count, factor, exact, short))
+        elif mode.endswith("-aa"):
+            stem = mode.removesuffix("-aa")
+            maps.append(kernels.filtered(stem, length, count, align_corners, factor, kind))
+        else:
+            make = kernels.cubic if mode == "bicubic" else kernels.linear
+            maps.append(make(length, count, align_corners, factor, kind))
+    return _NODES[mode, n](input, tuple(maps))
+
+
+# Sampling at a grid -------------------------------------------------------------------------------
+
+
+def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
+    x, places = input._array.shape, grid._array.shape
+    if len(x) == 0 or len(places) == 0 or x[0] != places[0]:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(x)} and "
+            f"grid with sizes {list(places)}"
+        )
+    if len(x) not in (4, 5) or len(x) != len(places):
+        kind = "4D or 5D" if len(x) not in (4, 5) else f"{len(x)}D"
+        raise RuntimeError(
+            f"grid_sampler(): expected {kind} input and grid with same number of dimensions, but got input with sizes "
+            f"{list(x)} and grid with sizes {list(places)}"
+        )
+    if places[-1] != len(x) - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes "
+            f"{list(places)}"
+        )
+    if 0 in x[2:]:
+        raise RuntimeError(
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(x)} with "
+            f"dimension {2 + x[2:].index(0)} being empty"
+        )
+    if mode == 2 and len(x) == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(
+            f"\"grid_sampler_{len(x) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.tensor_name}'"
+        )
+    if input.dtype is not grid.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}"
+        )
+
+
+def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
+    """Return places reflected at two borders until they lie between them, and the derivative: 1 or -1."""
+    if low == high:
+        return np.zeros_like(at), np.zeros_like(at)
+    span = high - low
+    away = at - low
+    sign = np.where(away < 0, -1.0, 1.0)
+    away = np.abs(away)
+    turns = np.floor(away / span)
+    extra = away - turns * span
+    even = turns % 2 == 0
+    return np.where(even, extra + low, span - extra + low), np.where(even, sign, -sign)
+
+
+def _inside(at: Any, length: int, padding: int, align_corners: bool) -> tuple[Any, Any]:
+    """Return places moved into the input as the padding mode says, and the derivative of that; NaN becomes 0."""
+    slope = np.ones_like(at)
+    if padding == 2:
+        low, high = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
+        at, slope = _reflect(at, low, high)
+    if padding:
+        clipped = (at > 0) & (at < length - 1)  # the border counts as outside
+        at = np.clip(np.where(np.isnan(at), 0, at), 0, length - 1)
+        slope = np.where(clipped, slope, 0)
+    return at, slope
+
+
+def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
+    """Return the elements of `input` at integer places per batch, (N, C, *), and 0 where not `used`."""
+    spatial = input._array.shape[2:]
+    index: Any = 0
+    for places, length in zip(at, spatial, strict=True):
+        index = index * length + np.clip(places, 0, length - 1)
+    batch, channels = input._array.shape[:2]
+    flat = index.reshape(batch, 1, math.prod(index.shape[1:]))
+    spread: Tensor = wrap(np.broadcast_to(flat, (batch, channels, flat.shape[-1])))
+    found: Tensor = input.reshape(batch, channels, math.prod(spatial)).gather(2, spread)
+    found = found.reshape(batch, channels, *index.shape[1:])
+    if not used.all():
+        found = found.masked_fill(wrap(~used[:, None]), 0)
+    return found
+
+
+def _whole(at: Any) -> Any:
+    """Return the integers below places, those too large to be one out of reach."""
+    return np.clip(np.nan_to_num(np.floor(at), nan=-1.0), -(2.0**40), 2.0**40).astype(np.int64)
+
+
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Return `input` sampled at the places of `grid`; see `nn.functional.grid_sample`.
+
+    Args:
+        input: shape (N, C, H, W) or (N, C, D, H, W).
+        grid: shape (N, *, 2) or (N, *, 3): x, y (and z), from -1 to 1.
+        interpolation_mode: 0 for linear interpolation, 1 for the nearest element, 2 for cubic convolution.
+        padding_mode: outside there are 0 zeros, 1 the border, 2 reflections.
+        align_corners: -1 and 1 are the middles of the corner elements, not their outer edges.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> image = torch.arange(4.0).view(1, 1, 2, 2)
+        >>> torch.grid_sampler(image, torch.zeros(1, 1, 1, 2), 0, 0, True)
+        tensor([[[[1.5000]]]])
+    """
+    check_tensor(input, "grid_sampler")
+    check_tensor(grid, "grid_sampler", "grid", 2)
+    _check_grid(input, grid, interpolation_mode)
+    narrow = input.dtype if input.dtype.itemsize == 2 else None
+    if narrow is not None:
+        input, grid = input.to(dtypes.float32), grid.to(dtypes.float32)
+    spatial = input._array.shape[2:]
+    # Places in elements of the input, per dimension of it; x, the first number, belongs to the last one.
+    raw = []
+    for k, length in enumerate(spatial):
+        place = grid.select(-1, len(spatial) - 1 - k)
+        if align_corners:
+            raw.append((place + 1) * ((length - 1) / 2))
+        else:
+            raw.append(((place + 1) * length - 1) * 0.5)
+    if interpolation_mode == 2:
+        out = _cubic(input, raw, padding_mode, align_corners)
+    else:
+        places = []
+        for each, length in zip(raw, spatial, strict=True):
+            if padding_mode:
+                at, slope = _inside(each._array, length, padding_mode, align_corners)
+                kind = each._array.dtype
+                factor = slope.astype(kind)
+                still = factor == 0
+                each = each.masked_fill(wrap(still), 0)  # also where it is infinite
+                rest = (at - each._array * factor).astype(kind)
+                each = each * wrap(factor) + wrap(rest)
+            places.append(each)
+        out = (_nearest if interpolation_mode == 1 else _linear)(input, places)
+    return out if narrow is None else out.to(narrow)
+
+
+def _within(at: Sequence[Any], spatial: Sequence[int]) -> Any:
+    used: Any = True
+    for places, length in zip(at, spatial, strict=True):
+        used = used & (places >= 0) & (places < length)
+    return used
+
+
+def _nearest(input: Tensor, places: list[Tensor]) -> Tensor:
+    at = [_whole(np.rint(each._array)) for each in places]
+    out = _elements(input, at, _within(at, input._array.shape[2:]))
+    for each in places:  # the grid has a gradient, which is 0
+        if each.requires_grad:
+            out = out + (each * 0).nan_to_num(0.0, 0.0, 0.0).unsqueeze(1)
+    return out
+
+
+def _linear(input: Tensor, places: list[Tensor]) -> Tensor:
+    spatial = input._array.shape[2:]
+    low = [_whole(each._array) for each in places]
+    after = [
+        each - wrap(below.astype(each._array.dtype))
+        for each, below in zip(places, low, strict=True)
+    ]
+    out: Any = None
+    for corner in product((0, 1), repeat=len(places)):
+        at = [below + step for below, step in zip(low, corner, strict=True)]
+        weight: Any = None
+        for t, step in zip(after, corner, strict=True):
+            part = t if step else 1 - t
+            weight = part if weight is None else weight * part
+        used = _within(at, spatial)
+        term = _elements(input, at, used) * weight.masked_fill(wrap(~used), 0).unsqueeze(1)
+        out = term if out is None else out + term
+    return out
+
+
+def _cubic(input: Tensor, raw: list[Tensor], padding: int, align_corners: bool) -> Tensor:
+    spatial = input._array.shape[2:]
+    low = [_whole(each._array) for each in raw]
+    weights = [
+        kernels.cubic_weights(each - wrap(below.astype(each._array.dtype)), -0.75)
+        for each, below in zip(raw, low, strict=True)
+    ]
+    out: Any = None
+    for row, column in product(range(4), repeat=2):
+        at = [low[0] + row - 1, low[1] + column - 1]
+        if padding:
+            at = [
+                _inside(each.astype(np.float64), length, padding, align_corners)[0].astype(np.int64)
+                for each, length in zip(at, spatial, strict=True)
+            ]
+        weight = weights[0][row] * weights[1][column]
+        term = _elements(input, at, _within(at, spatial)) * weight.unsqueeze(1)
+        out = term if out is None else out + term
+    return out
+
+
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Return images (N, C, H, W) sampled at the places of `grid`; see `grid_sampler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.grid_sampler_2d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+        tensor([[[[1.]]]])
+    """
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Return volumes (N, C, D, H, W) sampled at the places of `grid`; see `grid_sampler`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.grid_sampler_3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, False)
+        tensor([[[[[1.]]]]])
+    """
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """Return the places to sample an image at for affine maps `theta`; see `nn.functional.affine_grid`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.affine_grid_generator(torch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), True)
+        tensor([[[[-1.,  0.],
+                  [ 1.,  0.]]]])
+    """
+    spatial = [int(each) for each in size[2:]]
+    n = len(spatial)
+    kind = theta._array.dtype
+    wide = kind if kind.itemsize > 2 else np.dtype(np.float32)
+    base = np.ones_like(theta._array, dtype=wide, shape=(*spatial, n + 1))
+    for k, length in enumerate(spatial):
+        if align_corners:
+            line = np.linspace(-1, 1, length) if length > 1 else np.zeros(length)
+        else:
+            line = (np.linspace(-1, 1, length) if length > 1 else np.zeros(length)) * (
+                (length - 1) / length
+            )
+        shape = [1] * n
+        shape[k] = length
+        base[..., n - 1 - k] = line.reshape(shape)
+    count = int(size[0])
+    points: Tensor = wrap(
+        np.broadcast_to(base.reshape(1, -1, n + 1), (count, base.size // (n + 1), n + 1)).astype(
+            kind
+        )
+    )
+    grid: Tensor = points.bmm(theta.transpose(1, 2))
+    return grid.view(count, *spatial, n)

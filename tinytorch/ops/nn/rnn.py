@@ -1,0 +1,683 @@
+"""Recurrent layers and cells, packed and padded sequences (floor 3).
+
+A layer in one direction over whole sequences is one op, with a joint rule. Under create_graph the rule is the gradient
+of the same layer composed of elementary ops, which has derivatives of every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.engine import grad
+from tinytorch.core.mode import enable_grad, is_grad_enabled, no_grad
+from tinytorch.core.op import op, view_op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import rnn as kernels
+from tinytorch.ops import autocast
+from tinytorch.ops.nn.basic import linear
+from tinytorch.ops.pointwise import relu, sigmoid, tanh
+from tinytorch.ops.shape import cat, check_tensor, chunk, renamed, stack, unbind
+
+__all__ = [
+    "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
+]  # fmt: skip
+
+States = tuple[Tensor, ...]
+
+# One step, of elementary ops ----------------------------------------------------------------------
+# `projected` is W_ih x + b_ih of the step's inputs.
+
+
+def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any) -> States:
+    h, c = states
+    i, f, g, o = chunk(projected + linear(h, w_hh, b_hh), 4, 1)
+    c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+    h = sigmoid(o) * tanh(c)
+    return (h if w_hr is None else linear(h, w_hr), c)
+
+
+def _gru_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
+    (h,) = states
+    r, z, n = chunk(projected, 3, 1)
+    r_h, z_h, n_h = chunk(linear(h, w_hh, b_hh), 3, 1)
+    n = tanh(n + sigmoid(r + r_h) * n_h)
+    return (n + sigmoid(z + z_h) * (h - n),)
+
+
+def _tanh_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
+    return (tanh(projected + linear(states[0], w_hh, b_hh)),)
+
+
+def _relu_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
+    return (relu(projected + linear(states[0], w_hh, b_hh)),)
+
+
+# A layer ------------------------------------------------------------------------------------------
+
+
+def _unrolled(
+    step: Callable[..., States], count: int, tensors: Sequence[Any], widths: Any, reverse: bool
+) -> States:
+    """Return the output and the last states of a layer composed of elementary ops.
+
+    Args:
+        step: one step.
+        count: how many states it has.
+        tensors: the input, the states, W_ih, W_hh, b_ih, b_hh, and what else `step` takes.
+        widths: how many sequences each step has.
+        reverse: begin with the last step.
+    """
+    x, states, (w_ih, w_hh, b_ih, b_hh, *others) = tensors[0], tensors[1 : 1 + count], tensors[1 + count :]  # fmt: skip
+    projected = linear(x.reshape(-1, x.shape[-1]), w_ih, b_ih)
+    current: States = tuple(states)
+    ended: list[States] = []
+    outs: dict[int, Tensor] = {}
+    for begin, end in kernels.spans(widths, reverse):
+        width, had = end - begin, current[0].shape[0]
+        if not outs or width < had:
+            if outs:  # sequences end here; before the first step they have not begun
+                ended.append(tuple([each[width:] for each in current]))
+            current = tuple([each[:width] for each in current])
+        elif width > had:
+            more = [each[had:width] for each in states]
+            current = tuple([cat(pair) for pair in zip(current, more, strict=True)])
+        current = step(projected[begin:end], current, w_hh, b_hh, *others)
+        outs[begin] = current[0]
+    if ended:
+        current = tuple([cat(parts) for parts in zip(current, *reversed(ended), strict=True)])
+    out = cat([outs[begin] for begin in sorted(outs)])
+    return (out.reshape(*x.shape[:-1], out.shape[1]), *current)
+
+
+def _gradients_of_composition(
+    g: Sequence[Any], needs: Sequence[bool], compose: Callable[..., States], tensors: Sequence[Any]
+) -> list[Any]:
+    """Return the gradients of what `compose` makes of the tensors, differentiable if recording is on."""
+    recording = is_grad_enabled()
+    with enable_grad():
+        inputs = [
+            each
+            if not need
+            else each.view_as(each)
+            if each.requires_grad
+            else each.detach().requires_grad_()
+            for each, need in zip(tensors, needs, strict=True)
+        ]
+        outputs = compose(inputs)
+    pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
+    wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
+    found = iter(
+        grad(
+            [out for out, _ in pairs],
+            wanted,
+            [each for _, each in pairs],
+            create_graph=recording,
+            allow_unused=True,
+        )
+    )
+    return [next(found) if need else None for need in needs]
+
+
+def _array(x: Any) -> Any:
+    return None if x is None else x._array
+
+
+def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+    return [
+        wrap(each) if need and each is not None else None
+        for each, need in zip(arrays, needs, strict=True)
+    ]
+
+
+def _lstm_rule(
+    g: Any, needs: Any, x: Tensor, h0: Tensor, c0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any,
+    w_hr: Any, widths: Any, reverse: bool, matrix: Any, gates: Any, before: Any, squashed: Any, bounds: Any,
+) -> list[Any]:  # fmt: skip
+    if matrix is None:
+        return _gradients_of_composition(
+            g,
+            needs,
+            lambda tensors: _unrolled(_lstm_step, 2, tensors, widths, reverse),
+            (x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr),
+        )
+    arrays = kernels.lstm_grad(
+        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, _array(w_hr),
+        widths, reverse, matrix._array, gates._array, before._array, squashed._array, bounds._array,
+    )  # fmt: skip
+    return _wrapped(arrays, needs)
+
+
+def _lstm_layer(
+    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, widths: Any, reverse: bool
+) -> Any:  # fmt: skip
+    return kernels.lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, widths, reverse)
+
+
+_lstm, _lstm_packed = [
+    op(
+        name=last,
+        joint=_lstm_rule,
+        inputs=("x", "h0", "c0", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
+        outputs=3,
+        residuals=("matrix", "gates", "before", "squashed", "bounds"),
+    )(_lstm_layer)
+    for last in ("MkldnnRnnLayer", "Cat")
+]
+
+
+def _gru_rule(
+    g: Any, needs: Any, x: Tensor, h0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any, widths: Any,
+    reverse: bool, matrix: Any, gates: Any, new: Any,
+) -> list[Any]:  # fmt: skip
+    if matrix is None:
+        return _gradients_of_composition(
+            g,
+            needs,
+            lambda tensors: _unrolled(_gru_step, 1, tensors, widths, reverse),
+            (x, h0, w_ih, w_hh, b_ih, b_hh),
+        )
+    arrays = kernels.gru_grad(
+        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
+        matrix._array, gates._array, new._array,
+    )  # fmt: skip
+    return _wrapped(arrays, needs)
+
+
+def _gru_layer(
+    x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool
+) -> Any:
+    return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
+
+
+# A layer, one of packed sequences, and a cell: nodes have the name of PyTorch's last step, which makes the output.
+_gru, _gru_packed, _gru_cell = [
+    op(
+        name=last,
+        joint=_gru_rule,
+        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
+        outputs=2,
+        residuals=("matrix", "gates", "new"),
+    )(_gru_layer)
+    for last in ("Stack", "Cat", "Add")
+]
+
+
+def _rnn_rule(
+    g: Any, needs: Any, x: Tensor, h0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any, widths: Any,
+    reverse: bool, rectified: bool, matrix: Any, states: Any,
+) -> list[Any]:  # fmt: skip
+    if matrix is None:
+        step = _relu_step if rectified else _tanh_step
+        return _gradients_of_composition(
+            g,
+            needs,
+            lambda tensors: _unrolled(step, 1, tensors, widths, reverse),
+            (x, h0, w_ih, w_hh, b_ih, b_hh),
+        )
+    arrays = kernels.rnn_grad(
+        [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
+        rectified, matrix._array, states._array,
+    )  # fmt: skip
+    return _wrapped(arrays, needs)
+
+
+def _rnn_layer(
+    x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool, rectified: bool
+) -> Any:  # fmt: skip
+    return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
+
+
+_rnn, _rnn_packed = [
+    op(
+        name=last,
+        joint=_rnn_rule,
+        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
+        outputs=2,
+        residuals=("matrix", "states"),
+    )(_rnn_layer)
+    for last in ("Stack", "Cat")
+]
+
+#: The output of a layer with the batch first, where PyTorch does this in place.
+_batch_first: Any = renamed(
+    view_op("Transpose", lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)),
+    "TransposeBackward1",
+)
+
+
+# Under autocasting products alone are of low precision: then layers are composed of elementary ops.
+_STEPS: dict[Any, tuple[Callable[..., States], int]] = {
+    _lstm: (_lstm_step, 2),
+    _lstm_packed: (_lstm_step, 2),
+    _gru: (_gru_step, 1),
+    _gru_packed: (_gru_step, 1),
+}
+
+
+def _composed(layer: Callable[..., States]) -> Callable[..., States]:
+    """Return a layer as a composition of elementary ops."""
+    step, count = _STEPS[layer]
+
+    def compose(*args: Any) -> States:
+        return _unrolled(step, count, args[:-2], *args[-2:])
+
+    return compose
+
+
+# Layers on layers ---------------------------------------------------------------------------------
+
+_SHARED = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+_PADDED = ("input", "hx", *_SHARED, "batch_first")
+_PACKED = ("data", "batch_sizes", "hx", *_SHARED)
+
+
+def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments by name, of whichever of the two forms they are."""
+    packed = "data" in kwargs or "batch_sizes" in kwargs
+    packed |= len(args) > 3 and isinstance(args[3], (list, tuple))
+    packed |= len(args) == 3 and "params" in kwargs
+    names = _PACKED if packed else _PADDED
+    values = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or set(values) & set(kwargs) or set(values) | set(kwargs) != set(names):  # fmt: skip
+        kinds = ", ".join(type(each).__name__ for each in args)
+        hx = "tuple of Tensors" if name == "lstm" else "Tensor"
+        shared = (
+            "tuple of Tensors params, bool has_biases, int num_layers, float dropout, bool train, "
+            "bool bidirectional"
+        )
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
+            f" * (Tensor data, Tensor batch_sizes, {hx} hx, {shared})\n"
+            f" * (Tensor input, {hx} hx, {shared}, bool batch_first)\n"
+        )
+    return values | kwargs
+
+
+def _dropped(x: Tensor, p: float) -> Tensor:
+    mask = wrap(np.zeros_like(x._array))
+    if p < 1:
+        with no_grad():
+            mask.bernoulli_(1 - p).div_(1 - p)
+    return x * mask
+
+
+def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
+    """Raise PyTorch's errors of its products where sizes or dtypes do not fit."""
+    for each, weight in ((x, w_ih), (h, w_hh)):
+        if each.dtype != weight.dtype:
+            raise RuntimeError(
+                f"mat1 and mat2 must have the same dtype, but got {each.dtype.tensor_name} and "
+                f"{weight.dtype.tensor_name}"
+            )
+        a, b = each._array.shape, weight._array.shape
+        if len(b) != 2 or a[-1] != b[1]:
+            rows = int(np.prod(a[:-1]))
+            raise RuntimeError(
+                f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {'x'.join(map(str, b[::-1]))})"
+            )
+
+
+def _stacked(
+    name: str, layer: Callable[..., States], hx: Sequence[Tensor], projected: bool, given: dict[str, Any]
+) -> States:  # fmt: skip
+    """Return the output of all layers and the stacked last states.
+
+    Args:
+        name: of the public function.
+        layer: one layer in one direction, of input, states, weights, widths and direction.
+        hx: the stacked states before the first step.
+        projected: whether the layers have projections.
+        given: the public function's arguments.
+    """
+    packed = "data" in given
+    x = given["data" if packed else "input"]
+    check_tensor(x, name, "data" if packed else "input")
+    directions = 2 if given["bidirectional"] else 1
+    count, layers = 2 + 2 * bool(given["has_biases"]) + projected, given["num_layers"]
+    params = list(given["params"])
+    if len(params) % count or len(params) // count % directions:
+        raise RuntimeError(
+            "Odd number of params or hiddens given to a bidirectional RNN"
+            if directions == 2
+            else f"MatrixRef: ArrayRef size {len(params)} not divisible by stride {count}"
+        )
+    if len(params) // count < layers * directions:
+        raise RuntimeError("Expected more params in stacked_rnn")
+    states = [unbind(each) for each in hx]
+    for each in states:
+        if directions == 2 and len(each) % 2:
+            raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
+        if len(each) < layers * directions:
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
+    if packed:
+        widths = tuple(given["batch_sizes"].tolist())
+    else:
+        if given["batch_first"]:
+            x = x.transpose(0, 1)
+        widths = (x._array.shape[1],) * x._array.shape[0]
+        if not widths:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    dropout = given["dropout"] if given["train"] else 0
+    casting = autocast.active()
+    if casting:
+        layer = _composed(layer)
+    last: list[States] = []
+    for k in range(layers):
+        outs = []
+        for direction in range(directions):
+            n = k * directions + direction
+            w_ih, w_hh, *rest = params[n * count : (n + 1) * count]
+            w_hr = (rest.pop(),) if projected else ()
+            b_ih, b_hh = rest or (None, None)
+            before = [each[n] for each in states]
+            if before[0]._array.shape[0] != max(widths):
+                raise RuntimeError(
+                    f"Expected hidden size ({max(widths)}, {before[0]._array.shape[1]}), got "
+                    f"{list(before[0]._array.shape)}"
+                )
+            if not casting:
+                _check_weights(x, w_ih, w_hh, before[0])
+            for each in (*before[1:], *rest, *w_hr):
+                if each.dtype != x.dtype and not casting:
+                    raise RuntimeError(
+                        f"{name}: unsupported data type: states and weights must have the dtype of the input, "
+                        f"{x.dtype}, but one has {each.dtype}"
+                    )
+            out, *after = layer(x, *before, w_ih, w_hh, b_ih, b_hh, *w_hr, widths, direction == 1)
+            outs.append(out)
+            last.append(tuple(after))
+        x = outs[0] if directions == 1 else cat(outs, -1)
+        if dropout and k < layers - 1:
+            x = _dropped(x, dropout)
+    if not packed and given["batch_first"]:
+        x = x.transpose(0, 1) if name == "lstm" else _batch_first(x)
+    return (x, *[stack(each) for each in zip(*last, strict=True)])
+
+
+def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return output and last states `(out, h_n, c_n)` of layers of long short-term memory; see `nn.LSTM`.
+
+    Called as `lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`, or for
+    packed sequences as `lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
+
+    Args:
+        input: (steps, batch, features), or with `batch_first` (batch, steps, features).
+        data, batch_sizes: of a `PackedSequence`.
+        hx: `(h_0, c_0)`, each (layers * directions, batch, hidden).
+        params: per layer and direction W_ih, W_hh, then b_ih, b_hh if `has_biases`, then W_hr if h is narrower than c.
+        dropout: the probability of elements between layers to be zeroed, where `train` holds.
+
+    Raises:
+        TypeError: arguments of neither form.
+        RuntimeError: sizes or dtypes do not fit; there is no step.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.LSTM(3, 4)
+        >>> hx = (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
+        >>> out, h, c = torch.lstm(torch.ones(5, 2, 3), hx, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape, torch.equal(out[-1], h[0])
+        (torch.Size([5, 2, 4]), True)
+    """
+    given = _bound("lstm", args, kwargs)
+    hx = given["hx"]
+    if isinstance(hx, Tensor):
+        raise TypeError("lstm(): argument 'hx' must be tuple of Tensors, not Tensor")
+    if len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+    projected = hx[0]._array.shape[2] != hx[1]._array.shape[2]
+    if "data" in given:
+        layer = _lstm_packed if projected else _unprojected_packed
+    else:
+        layer = _lstm if projected else _unprojected
+    if autocast.on and autocast.active() and not projected and "data" not in given:
+        # (PyTorch has a kernel for this, in which all is of low precision.)
+        hx, given = autocast.lowered(hx, given)
+        out, h, c = autocast.outside(_stacked, "lstm", layer, hx, projected, given)
+    else:
+        out, h, c = _stacked("lstm", layer, hx, projected, given)
+    return out, h, c
+
+
+def _unprojected(*args: Any) -> Any:
+    return _lstm(*args[:-2], None, *args[-2:])
+
+
+def _unprojected_packed(*args: Any) -> Any:
+    return _lstm_packed(*args[:-2], None, *args[-2:])
+
+
+def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
+    return _lstm_step(projected, states, w_hh, b_hh, None)
+
+
+_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _unprojected_step, 2
+
+
+def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Return output and last state of layers of gated recurrent units; see `nn.GRU`.
+
+    Arguments as `lstm`, but `hx` is one tensor.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> layer = torch.nn.GRU(3, 4)
+        >>> hx = torch.zeros(1, 2, 4)
+        >>> out, h = torch.gru(torch.ones(5, 2, 3), hx, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape, torch.equal(out[-1], h[0])
+        (torch.Size([5, 2, 4]), True)
+    """
+    given = _bound("gru", args, kwargs)
+    layer = _gru_packed if "data" in given else _gru
+    out, h = _stacked("gru", layer, [given["hx"]], False, given)
+    return out, h
+
+
+def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Return output and last state of recurrent layers with tanh; see `nn.RNN`. Arguments as `gru`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weights = [torch.eye(1), torch.eye(1)]
+        >>> torch.rnn_tanh(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[1]
+        tensor([[[0.9427]]])
+    """
+    given = _bound("rnn_tanh", args, kwargs)
+    layer = _tanh_packed if "data" in given else _tanh_layer
+    out, h = _stacked("rnn_tanh", layer, [given["hx"]], False, given)
+    return out, h
+
+
+def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Return output and last state of recurrent layers with rectifiers; see `nn.RNN`. Arguments as `gru`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> weights = [torch.eye(1), torch.eye(1)]
+        >>> torch.rnn_relu(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[1]
+        tensor([[[2.]]])
+    """
+    given = _bound("rnn_relu", args, kwargs)
+    layer = _relu_packed if "data" in given else _relu_layer
+    out, h = _stacked("rnn_relu", layer, [given["hx"]], False, given)
+    return out, h
+
+
+def _tanh_layer(*args: Any) -> Any:
+    return _rnn(*args, False)
+
+
+def _tanh_packed(*args: Any) -> Any:
+    return _rnn_packed(*args, False)
+
+
+def _relu_layer(*args: Any) -> Any:
+    return _rnn(*args, True)
+
+
+def _relu_packed(*args: Any) -> Any:
+    return _rnn_packed(*args, True)
+
+
+_STEPS[_tanh_layer] = _STEPS[_tanh_packed] = _tanh_step, 1
+_STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
+
+
+# Cells --------------------------------------------------------------------------------------------
+
+
+def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int = 0) -> None:
+    """Raise PyTorch's error where input and state `h`, number `label`, do not fit."""
+    x, weight, state = input._array.shape, w_ih._array.shape, h._array.shape
+    if len(x) == 2 and x[1] != weight[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {weight[1]}")
+    if len(x) == 2 and state and x[0] != state[0]:
+        raise RuntimeError(
+            f"Input batch size {x[0]} doesn't match hidden{label} batch size {state[0]}"
+        )
+    size, got = w_hh._array.shape[1], state[min(1, len(state) - 1)]
+    if got != size:
+        raise RuntimeError(
+            f"hidden{label} has inconsistent hidden_size: got {got}, expected {size}"
+        )
+
+
+def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
+    """Return whether a step can be a layer of one step, which takes two thirds of the time of elementary ops."""
+    if (b_ih is None) != (b_hh is None) or autocast.active():
+        return False
+    biases = () if b_ih is None else (b_ih, b_hh)
+    dtype = x._array.dtype
+    return all(each._array.ndim == 2 for each in (x, *others)) and all(
+        each._array.dtype == dtype for each in (*others, *biases)
+    )
+
+
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the states (h, c) of long short-term memory one step after `hx`; see `nn.LSTMCell`.
+
+    Args:
+        input: (batch, features).
+        hx: `(h, c)`, each (batch, hidden).
+        w_ih, w_hh: weights (4 * hidden, features) and (4 * hidden, hidden).
+        b_ih, b_hh: biases (4 * hidden,).
+
+    Raises:
+        TypeError: `hx` is a tensor.
+        RuntimeError: sizes or dtypes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> zeros = torch.zeros(1, 1)
+        >>> torch.lstm_cell(torch.ones(1, 1), (zeros, zeros), torch.ones(4, 1), torch.ones(4, 1))
+        (tensor([[0.3696]]), tensor([[0.5568]]))
+    """
+    if isinstance(hx, Tensor):
+        raise TypeError(
+            "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
+        )
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    for label, each in enumerate(hx):
+        _check_cell(input, each, w_ih, w_hh, label)
+    if _as_layer(input, (*hx, w_ih, w_hh), b_ih, b_hh):
+        width = input._array.shape[0]
+        _, h, c = _lstm(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
+    else:
+        h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh, None)
+    return h, c
+
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
+
+    Args:
+        input: (batch, features).
+        hx: (batch, hidden).
+        w_ih, w_hh: weights (3 * hidden, features) and (3 * hidden, hidden).
+        b_ih, b_hh: biases (3 * hidden,).
+
+    Raises:
+        RuntimeError: sizes or dtypes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
+        tensor([[0.2048]])
+    """
+    _check_cell(input, hx, w_ih, w_hh)
+    if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
+        width = input._array.shape[0]
+        found: Tensor = _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
+        return found
+    return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
+
+    Args:
+        input: (batch, features).
+        hx: (batch, hidden).
+        w_ih, w_hh: weights (hidden, features) and (hidden, hidden).
+        b_ih, b_hh: biases (hidden,).
+
+    Raises:
+        RuntimeError: sizes or dtypes do not fit.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
+        tensor([[0.7616]])
+    """
+    _check_cell(input, hx, w_ih, w_hh)
+    return _tanh_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """Return `relu(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`. Arguments as `rnn_tanh_cell`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.rnn_relu_cell(torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1))
+        tensor([[2.]])
+    """
+    _check_cell(input, hx, w_ih, w_hh)
+    return _relu_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+
+# Packed and padded sequences ----------------------------------------------------------------------
+# Each op is the other's gradient.
+
+
+@op(
+    name="PackPaddedSequence",
+    x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0),
+)
+def packed(x: Any, steps: Any, sequences: Any) -> Any:
+    """Return what x (steps, batch, ...) holds at these steps of these sequences, an array (count, ...)."""
+    return x[steps, sequences]
+
+
+@op(x=lambda g, steps, sequences: packed(g, steps, sequences))
+def padded(x: Any, steps: Any, sequences: Any, shape: tuple[int, ...], value: float) -> Any:
+    """Return an array of `value`, of this shape, that holds x (count, ...) at these steps of these sequences."""
+    out = np.full_like(x, value, order="C", shape=shape)
+    out[steps, sequences] = x
+    return out
+
+
+# PyTorch writes the sequences into parts of the array, one after the other.
+renamed(padded, "CopySlices").op.node_class.name = lambda node: "torch::autograd::CopySlices"

@@ -1,0 +1,568 @@
+"""`__torch_function__`: classes that answer PyTorch's functions themselves, derived from Tensor or not (floor 4).
+
+A class says how the functions of `torch` treat its instances by a class method `__torch_function__`. What looks for it
+is a wrapper around every public function, method and property of Tensor, and these wrappers are set (`activate`) when
+a program first has a use for them: when it derives a class from Tensor, enters a `TorchFunctionMode`, or calls one of
+the functions of `torch.overrides`. Other programs never pay for them.
+
+The classes that a package derives from Parameter are left out, as in PyTorch: results computed from them are Tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tinytorch import autograd
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from tinytorch.ops.memory import as_subclass
+
+__all__ = [
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "activate",
+    "get_ignored_functions", "get_overridable_functions", "handle_torch_function", "has_torch_function",
+    "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+]  # fmt: skip
+
+
+class _State(threading.local):
+    """What a thread's calls look at: whether classes and modes are to be asked, and the modes that are on."""
+
+    def __init__(self) -> None:
+        self.off = False
+        self.modes: tuple[TorchFunctionMode, ...] = ()
+
+
+_state = _State()
+_active = False
+_before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, and what was there
+
+
+# Which types have a say ---------------------------------------------------------------------------
+
+
+class _Disabled:
+    """The `__torch_function__` of classes that have none, so that their instances pass for Tensors."""
+
+    def __call__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        with DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+disabled = _Disabled()
+_answers: dict[type, bool] = {}
+
+
+def _has_say(kind: type) -> bool:
+    known = _answers.get(kind)
+    if known is None:
+        known = _answers[kind] = (
+            kind is not Tensor
+            and getattr(kind, "__torch_function__", disabled) is not disabled
+            and not issubclass(kind, type)
+            # (PyTorch's own tensors are taken for ours: they would ask PyTorch.)
+            and not any(
+                each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__
+            )
+        )
+    return known
+
+
+def _concerned(values: Iterable[Any], found: list[Any]) -> None:
+    """Add what has a say among the arguments, one of each type: derived types first, else from left to right."""
+    for value in values:
+        kind = type(value)
+        if kind is list or kind is tuple:
+            _concerned(value, found)
+        elif _has_say(kind) and not any(type(each) is kind for each in found):
+            place = len(found)
+            for k, each in enumerate(found):
+                if issubclass(kind, type(each)):
+                    place = k
+                    break
+            found.insert(place, value)
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Return whether one of the arguments has a `__torch_function__` of its own, or a mode is on.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Mine(torch.Tensor):
+        ...     pass
+        >>> torch.overrides.has_torch_function((torch.ones(1), Mine([1.0])))
+        True
+    """
+    activate()
+    if _state.modes:
+        return True
+    return not _state.off and any(_has_say(type(each)) for each in relevant_args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Return what the arguments' `__torch_function__` make of a call.
+
+    Args:
+        public_api: the function that was called.
+        relevant_args: the arguments that may have a say.
+        args: all arguments by place.
+        kwargs: all arguments by name.
+
+    Raises:
+        TypeError: none of them answers.
+    """
+    found: list[Any] = []
+    if not _state.off:
+        _concerned(relevant_args, found)
+    kinds = tuple([type(each) for each in found])
+    modes = _state.modes
+    if modes:
+        _state.modes = modes[:-1]
+        try:
+            result = modes[-1].__torch_function__(public_api, kinds, args, kwargs)
+        finally:
+            _state.modes = modes
+        if result is not NotImplemented:
+            return result
+    for each in found:
+        result = each.__torch_function__(public_api, kinds, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    lines = "".join(f"\n  - tensor subclass {kind}" for kind in kinds)
+    raise TypeError(
+        f"Multiple dispatch failed for '{resolve_name(public_api) or public_api}'; all __torch_function__ handlers "
+        f"returned NotImplemented:\n{lines}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+    )
+
+
+def _default(
+    cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+) -> Any:
+    """Call the function as if its arguments were Tensors, and return its results as instances of the class."""
+    if not all(issubclass(cls, each) for each in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return result if func in _as_they_are else _converted(result, cls)
+
+
+def _converted(result: Any, cls: type) -> Any:
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else as_subclass(result, cls)
+    if isinstance(result, tuple) and hasattr(result, "_make"):
+        return type(result)._make([_converted(each, cls) for each in result])
+    if isinstance(result, (tuple, list)):
+        return type(result)(_converted(each, cls) for each in result)
+    return result
+
+
+# Off, and modes -----------------------------------------------------------------------------------
+
+
+class DisableTorchFunctionSubclass:
+    """Do what is inside a `with` block without asking classes derived from Tensor; modes are asked.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Mine(torch.Tensor):
+        ...     pass
+        >>> with torch._C.DisableTorchFunctionSubclass():
+        ...     type(Mine([1.0]) + 1).__name__
+        'Tensor'
+    """
+
+    def __enter__(self) -> None:
+        self._was = _state.off
+        _state.off = True
+
+    def __exit__(self, *exc: object) -> None:
+        _state.off = self._was
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Do what is inside a `with` block without asking classes or modes."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._modes = _state.modes
+        _state.modes = ()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        _state.modes = self._modes
+
+
+class TorchFunctionMode:
+    """What every call of a public function goes to while it is on: a context manager, to derive classes from.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> class Names(torch.overrides.TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Names():
+        ...     x = torch.ones(2) + 1
+        ones
+        add
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Return the result of the call `func(*args, **kwargs)`; `types` has the types that have a say."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        activate()
+        _state.modes = (*_state.modes, self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _state.modes = _state.modes[:-1]
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """The mode that changes nothing."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Return `func(*args, **kwargs)`."""
+        return func(*args, **(kwargs or {}))
+
+
+# The wrappers -------------------------------------------------------------------------------------
+
+
+def _asked(function: Any, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a call gives: asked of modes and types, if there are any, else the function's result."""
+    state = _state
+    found: list[Any] = []
+    if not state.off:
+        _concerned(args, found)
+        if kwargs:
+            _concerned(kwargs.values(), found)
+    if found or state.modes:
+        return handle_torch_function(public, found, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+class _Overridable:
+    """A public function that asks its arguments. Equal to the function itself, by which tables may have been made."""
+
+    __name__: str
+
+    def __init__(self, function: Any) -> None:
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _asked(self.__wrapped__, self, args, kwargs)  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.__wrapped__  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)  # type: ignore[attr-defined]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _found, (_names[self],)
+
+
+def _found(path: str) -> Any:
+    """Return a public function by its name, `torch.nn.functional.gelu`: so they are pickled."""
+    return functools.reduce(getattr, path.split(".")[1:], sys.modules[__package__])
+
+
+def wrap_torch_function(
+    dispatcher: Callable[..., Iterable[Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that lets a function's arguments answer it themselves.
+
+    Args:
+        dispatcher: returns the arguments that may have a say, of the arguments of a call.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> @torch.overrides.wrap_torch_function(lambda a: (a,))
+        ... def half(a):
+        ...     return a / 2
+        >>> half(torch.tensor(3.0))
+        tensor(1.5000)
+    """
+    activate()
+
+    def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorator
+
+
+#: What operators are called for what asks: PyTorch's Tensor has these under one name.
+_NAMES = {
+    "__abs__": "abs", "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
+    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_",
+    "__mod__": "remainder", "__imod__": "remainder_", "__pow__": "pow", "__ipow__": "pow_", "__neg__": "neg",
+    "__pos__": "positive", "__matmul__": "matmul", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
+    "__ge__": "ge", "__rtruediv__": "__rdiv__",
+}  # fmt: skip
+
+#: Operators of two; where they cannot be computed Python goes on to the other operand's.
+_BINARY = frozenset(
+    """
+    __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __ifloordiv__ __imod__ __imul__ __ior__ __ipow__
+    __isub__ __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __or__ __pow__ __radd__
+    __rand__ __rdiv__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__
+    __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__
+    """.split()
+)
+
+#: Members of Tensor that ask nobody.
+_SILENT = frozenset(
+    """
+    __array_priority__ __deepcopy__ __dict__ __dir__ __doc__ __hash__ __init_subclass__ __module__ __new__
+    __reduce_ex__ __slots__ __torch_function__ __weakref__ as_subclass
+    """.split()
+)
+
+#: Modules, or packages, of what is no function of tensors.
+_OTHERS = "autograd.mode checks compiler func legacy serialization summary switches".split()
+_NOT_OVERRIDABLE = frozenset(
+    """
+    as_tensor broadcast_shapes can_cast from_numpy get_default_dtype is_storage is_tensor manual_seed promote_types
+    set_default_device set_default_dtype set_default_tensor_type set_printoptions tensor typename
+    """.split()
+)
+_MODULES = ("", "nn.functional", "linalg", "special", "fft")
+
+_names: dict[Any, str] = {}
+_as_they_are: set[Any] = set()
+
+
+def _functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+    for name, function in list(vars(module).items()):
+        if name.startswith("_") or not inspect.isfunction(function) or name in _NOT_OVERRIDABLE:
+            continue
+        home = getattr(inspect.unwrap(function), "__module__", "").partition(".")[2]
+        if not any(home == each or home.startswith(f"{each}.") for each in _OTHERS):
+            yield name, function
+
+
+class _Method(_Overridable):
+    """A method of Tensor that asks its arguments."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        super().__init__(function)
+        self.__name__, self.__qualname__ = name, f"Tensor.{name}"
+        self.__module__ = Tensor.__module__
+        self._public, self._binary = _NAMES.get(name, name), name in _BINARY
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return _asked(self.__wrapped__, vars(Tensor)[self._public], args, kwargs)  # type: ignore[attr-defined]
+        except TypeError:
+            if self._binary and len(args) == 2:
+                return NotImplemented
+            raise
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def _property(member: property) -> property:
+    def get(self: Any) -> Any:
+        return _asked(member.fget, made.__get__, (self,), {})
+
+    def put(self: Any, value: Any) -> None:
+        _asked(member.fset, made.__set__, (self, value), {})
+
+    def delete(self: Any) -> None:
+        _asked(member.fdel, made.__delete__, (self,), {})
+
+    made = property(
+        get,
+        put if member.fset is not None else None,
+        delete if member.fdel is not None else None,
+        member.__doc__,
+    )
+    return made
+
+
+def _quiet(function: Any) -> Any:
+    """Return a function that nobody is asked in: what a walk backward does is its own affair."""
+
+    @functools.wraps(function)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with DisableTorchFunction():
+            return function(*args, **kwargs)
+
+    return quiet
+
+
+def activate() -> None:
+    """Let every public function ask its arguments, from now on."""
+    global _active
+    if _active:
+        return
+    _active = True
+    root = __package__
+    for path in _MODULES:
+        module = sys.modules.get(f"{root}.{path}" if path else root)
+        if module is None:
+            continue
+        for name, function in _functions_of(module):
+            made = _Overridable(function)
+            if path in ("linalg", "special"):
+                made.__name__ = f"{path}_{name}"
+            _put(module, name, made)
+            _names.setdefault(made, ".".join(filter(None, ("torch", path, name))))
+    for name in ("backward", "grad"):
+        made = _Overridable(_quiet(getattr(autograd, name)))
+        _put(autograd, name, made)
+        _names[made] = f"torch.autograd.{name}"
+    for name, member in list(vars(Tensor).items()):
+        if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
+            continue
+        if isinstance(member, property):
+            made_property = _property(member)
+            _put(Tensor, name, made_property)
+            _names[made_property.__get__] = f"torch.Tensor.{name}.__get__"
+            if member.fset is not None:
+                _names[made_property.__set__] = f"torch.Tensor.{name}.__set__"
+        elif callable(member) and not isinstance(member, (type, classmethod, staticmethod)):
+            made_method = _Method(name, _quiet(member) if name == "backward" else member)
+            _put(Tensor, name, made_method)
+            _names[made_method] = f"torch.Tensor.{name}"
+    _put(Tensor, "__iter__", _iterate)
+    _as_they_are.add(vars(Tensor)["grad"].__get__)
+
+
+def _put(owner: Any, name: str, made: Any) -> None:
+    _before.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, made)
+
+
+def deactivate() -> None:
+    """Put the functions back as they were: for tests, of which each is to see the library as it begins."""
+    global _active
+    while _before:
+        owner, name, member = _before.pop()
+        if member is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, member)
+    _names.clear()
+    _as_they_are.clear()
+    _active = False
+
+
+def _derived(cls: Any, /, **kwargs: Any) -> None:
+    """Notice a class derived from Tensor."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    ours = cls.__module__.partition(".")[0] == __package__
+    if not ours and getattr(cls, "__torch_function__", disabled) is not disabled:
+        activate()
+
+
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+    """Return an instance of a class derived from Tensor on the memory of `data`, cut off from its graph."""
+    made = as_subclass(data.detach(), cls)
+    made._view, made._edge, made._requires_grad = None, None, False
+    return made.requires_grad_(require_grad)
+
+
+def _prepare() -> None:
+    for name, member in (
+        ("__torch_function__", classmethod(_default)),
+        ("__init_subclass__", classmethod(_derived)),
+        ("_make_subclass", staticmethod(_make_subclass)),
+    ):
+        setattr(Tensor, name, member)
+    kinds: tuple[Any, ...] = (Parameter, Buffer, UninitializedBuffer, UninitializedParameter)
+    for kind in kinds:
+        kind.__torch_function__ = disabled
+
+
+_prepare()
+
+
+# Questions ----------------------------------------------------------------------------------------
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Return whether something is a tensor, or has a `__torch_function__`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
+        (True, False)
+    """
+    activate()
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Return whether a function that a `__torch_function__` was given is a method of Tensor, or reads a property."""
+    activate()
+    return _names.get(func, "").startswith("torch.Tensor.") or func in vars(Tensor).values()
+
+
+def resolve_name(f: Any) -> str | None:
+    """Return the name of a public function, as `torch.Tensor.add`; None for any other.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.overrides.resolve_name(torch.nn.functional.gelu)
+        'torch.nn.functional.gelu'
+    """
+    activate()
+    return _names.get(f)
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """Return what can be overridden: the functions of each module, and the methods of Tensor."""
+    activate()
+    modules = {
+        path: sys.modules.get(f"{__package__}.{path}" if path else __package__) for path in _MODULES
+    }
+    found: dict[Any, list[Any]] = {
+        module: [each for each in vars(module).values() if isinstance(each, _Overridable)]
+        for module in modules.values()
+        if module is not None
+    }
+    found[Tensor] = [func for func, name in _names.items() if name.startswith("torch.Tensor.")]
+    return found
+
+
+def get_ignored_functions() -> set[Any]:
+    """Return functions of `torch` that cannot be overridden."""
+    root = sys.modules[__package__]
+    named = {getattr(root, name) for name in _NOT_OVERRIDABLE if hasattr(root, name)}
+    return named | {
+        vars(Tensor)[name] for name in _SILENT if inspect.isfunction(vars(Tensor).get(name))
+    }
