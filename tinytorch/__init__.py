@@ -1,195 +1,210 @@
 """tinytorch: PyTorch's API and semantics on NumPy.
 
 import tinytorch as torch
+
+A public name is imported when it is first asked for, from the module that the table names.
 """
 
 import warnings as _warnings
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from math import e, inf, nan, pi
 
 from tinytorch.core import blas as _blas
 from tinytorch.core import device as _device
-
-# Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
-__path__.append(f"{__path__[0]}/compat")
 
 # PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tinytorch\.")
 _device.keep_freed_memory()
 _blas.let_idle_threads_sleep()
 
-# isort: off
-from tinytorch import autograd
+# Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
+__path__.append(f"{__path__[0]}/compat")
 
-from tinytorch.version import __version__
-from tinytorch.core.tensor import Size, Tensor, is_inference, is_tensor
-from tinytorch.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from tinytorch.core.mode import *
-from tinytorch.core.device import device
-from tinytorch.core.dtypes import *
-from tinytorch.kernels.printing import set_printoptions
-from tinytorch.core.layout import *
-from tinytorch.legacy import *
-from tinytorch.ops.nn.conv import *
-from tinytorch.ops.copies import *
-from tinytorch.ops.create import *
-from tinytorch.ops.nn.embedding import *
-from tinytorch.ops.linalg.factor import *
-from tinytorch.ops.index import *
-from tinytorch.ops.linalg.products import *
-from tinytorch.ops.pointwise import *
-from tinytorch.ops.nn.pool import *
-from tinytorch.ops.random import *
-from tinytorch.ops.reduce import *
-from tinytorch.ops.nn.rnn import *
-from tinytorch.ops.nn.norm import *
-from tinytorch.ops.linalg.matrices import *
-from tinytorch.ops.nn.resample import *
-from tinytorch.ops.shape import *
-from tinytorch.ops.linalg.solve import *
-from tinytorch.ops.special import *
-from tinytorch.ops.statistics import *
-from tinytorch.ops.memory import *
-from tinytorch.serialization import PyTorchFileReader, load, save
-
-from tinytorch.ops import methods as _methods
-
-_methods.bind()
-
-from tinytorch import (
-    __config__,
-    __future__,
-    amp,
-    backends,
-    compiler,
-    func,
-    linalg,
-    nn,
-    optim,
-    special,
-    storage,
-    types,
-    version,
-)
-from tinytorch import return_types
-from tinytorch import serialization as serialization
-from tinytorch.amp import (
-    autocast,
-    autocast_decrement_nesting,
-    autocast_increment_nesting,
-    clear_autocast_cache,
-    get_autocast_cpu_dtype,
-    get_autocast_dtype,
-    get_autocast_gpu_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_cpu_enabled,
-    is_autocast_enabled,
-    set_autocast_cache_enabled,
-    set_autocast_cpu_dtype,
-    set_autocast_cpu_enabled,
-    set_autocast_dtype,
-    set_autocast_enabled,
-    set_autocast_gpu_dtype,
-)
-from tinytorch.compiler import compile, cond, while_loop
-from tinytorch.absent import OutOfMemoryError
-from tinytorch.switches import *
-from tinytorch.func import vmap
-from tinytorch.checks import *
-from tinytorch.nn.functional import (
-    bilinear,
-    celu,
-    celu_,
-    cosine_similarity,
-    layer_norm,
-    pairwise_distance,
-    relu_,
-    rms_norm,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    threshold,
-    threshold_,
-)
-from tinytorch.ops.nn.basic import hardshrink, log_softmax, prelu, softmax
-from tinytorch import random
-from tinytorch.nn.functional.unlike import *
-from tinytorch.inspect.summary import summary
-from tinytorch.ops.create import inclusive_range as range
-from tinytorch import foreach as _foreach
-from tinytorch.nn.functional import unlike as _functions
-from tinytorch.amp import lists as _lists
-from tinytorch.ops import out as _out
-# isort: on
-
-globals().update(_functions.functions())
-globals().update(_foreach.functions())
-
-_lists.install(globals())
-_out.install_all(globals())
-_import_module("tinytorch.ops.overrides")  # sees to it that derived classes are noticed
-
-from math import e, inf, nan, pi
+# The ops that Tensor has as methods; they come with what they are made of.
+from tinytorch.core.tensor import Tensor
+from tinytorch import moved as _moved
+from tinytorch.ops import copies as _copies
+from tinytorch.ops import operators as _operators
+from tinytorch.ops import statistics as _statistics
+from tinytorch.ops.linalg import matrices as _matrices
+from tinytorch.ops.nn import basic as _basic
+from tinytorch.ops.register import functions as _functions
 
 newaxis = None
 
-# Imported when first asked for: few programs need them, or they say so by an import of their own.
-_LATER = tuple(
-    """
-    accelerator cpu cuda data distributed distributions fft functional futures fx hub jit library mps
-    multiprocessing onnx overrides profiler testing utils xpu
-    """.split()
+# The table (scripts/make_names.py writes it).
+_NAMES = {
+    "absent": "OutOfMemoryError",
+    "amp": """
+        autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
+        get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled
+        is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+    """,
+    "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled",
+    "checks": """
+        SymBool SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
+        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with sym_float sym_int sym_ite
+        sym_max sym_min sym_not sym_sqrt sym_sum
+    """,
+    "compiler": "compile cond while_loop",
+    "core.device": "device",
+    "core.dtypes": """
+        bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype finfo float float16
+        float32 float64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu get_default_dtype
+        half iinfo int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
+    """,
+    "core.layout": """
+        channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
+        sparse_coo sparse_csc sparse_csr strided
+    """,
+    "core.mode": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
+    "core.tensor": "Size Tensor is_inference is_tensor",
+    "func": "vmap",
+    "futures": "Future",
+    "inspect.summary": "summary",
+    "jit": "ScriptModule",
+    "kernels.printing": "set_printoptions",
+    "legacy": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
+        ShortTensor eig lstsq matrix_rank solve symeig
+    """,
+    "nn.functional.activation": "celu celu_ rrelu rrelu_ selu selu_ threshold threshold_",
+    "nn.functional.layers": "bilinear layer_norm rms_norm",
+    "nn.functional.loss": "cosine_similarity pairwise_distance",
+    "nn.functional.unlike": """
+        alpha_dropout alpha_dropout_ binary_cross_entropy_with_logits cosine_embedding_loss dropout dropout_
+        feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ hinge_embedding_loss kl_div
+        margin_ranking_loss poisson_nll_loss triplet_margin_loss
+    """,
+    "ops.copies": """
+        alias_copy as_strided_ as_strided_copy as_strided_scatter channel_shuffle constant_pad_nd detach_copy
+        diagonal_copy diagonal_scatter expand_copy narrow_copy native_channel_shuffle permute_copy pixel_shuffle
+        pixel_unshuffle select_copy select_scatter slice_copy slice_inverse slice_scatter split_copy
+        split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsafe_chunk unsafe_split
+        unsafe_split_with_sizes unsqueeze_copy view_copy
+    """,
+    "ops.create": """
+        arange as_tensor asarray empty empty_like eye from_numpy frombuffer full full_like linspace logspace ones
+        ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
+    """,
+    "ops.index": """
+        argsort argwhere bincount bucketize fill fill_ gather index_add index_copy index_fill index_put index_put_
+        index_reduce index_select isin masked_fill masked_scatter masked_select msort nonzero nonzero_static put
+        scatter scatter_add scatter_reduce searchsorted sort take take_along_dim topk unique unique_consecutive
+        unravel_index where zero_
+    """,
+    "ops.linalg.factor": "det logdet",
+    "ops.linalg.matrices": """
+        cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist frobenius_norm
+        geqrf inverse kron lobpcg lu lu_solve lu_unpack norm nuclear_norm orgqr ormqr pca_lowrank pdist pinverse qr
+        renorm slogdet svd svd_lowrank trapezoid trapz triangular_solve vander
+    """,
+    "ops.linalg.products": """
+        addbmm addmm addmv addmv_ addr baddbmm bmm chain_matmul dot dsmm einsum ger inner matmul mm mv outer spmm
+        tensordot trace vdot
+    """,
+    "ops.linalg.solve": "matrix_exp matrix_power",
+    "ops.memory": """
+        BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
+        LongStorage ShortStorage TypedStorage UntypedStorage empty_permuted empty_strided from_dlpack from_file
+        get_device is_distributed is_nonzero is_same_size is_storage resize_as_ to_dlpack typename
+    """,
+    "ops.nn.basic": "hardshrink log_softmax prelu softmax",
+    "ops.nn.conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution",
+    "ops.nn.ctc": "ctc_loss",
+    "ops.nn.embedding": "embedding embedding_bag embedding_renorm_",
+    "ops.nn.norm": "batch_norm group_norm instance_norm native_batch_norm native_group_norm native_layer_norm",
+    "ops.nn.pool": """
+        adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d
+    """,
+    "ops.nn.resample": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
+    "ops.nn.rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+    "ops.operators": "clamp_ clip_ detach detach_",
+    "ops.pointwise": """
+        abs abs_ absolute acos acos_ acosh acosh_ add addcdiv addcmul allclose arccos arccos_ arccosh arccosh_
+        arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2
+        atan_ atanh atanh_ bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        ceil ceil_ clamp clamp_max clamp_min clip copysign cos cos_ cosh cosh_ deg2rad deg2rad_ div divide eq equal
+        erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ fix fix_ float_power floor floor_ floor_divide fmax
+        fmin fmod frac frac_ ge greater greater_equal gt hypot isclose isfinite isinf isnan isneginf isposinf isreal
+        le lerp less less_equal log log10 log10_ log1p log1p_ log2 log2_ log_ logaddexp logical_and logical_not
+        logical_or logical_xor lt maximum minimum mul multiply nan_to_num nan_to_num_ ne neg neg_ negative negative_
+        not_equal positive pow rad2deg rad2deg_ reciprocal reciprocal_ relu relu_ remainder result_type round round_
+        rsqrt rsqrt_ rsub sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_
+        sub subtract tan tan_ tanh tanh_ true_divide trunc trunc_ xlogy xlogy_
+    """,
+    "ops.random": """
+        Generator _dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad bernoulli binomial
+        default_generator get_rng_state initial_seed manual_seed multinomial native_dropout normal poisson rand
+        rand_like randint randint_like randn randn_like randperm seed set_rng_state
+    """,
+    "ops.reduce": """
+        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
+        min nanmean nanmedian nansum prod std std_mean sum var var_mean
+    """,
+    "ops.shape": """
+        adjoint as_strided atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors
+        broadcast_to cartesian_prod cat chunk clone column_stack concat concatenate diag diag_embed diagflat
+        diagonal dsplit dstack flatten flip fliplr flipud hsplit hstack is_complex is_floating_point is_signed
+        meshgrid moveaxis movedim narrow numel permute ravel real repeat_interleave reshape roll rot90 row_stack
+        select split split_with_sizes squeeze stack swapaxes swapdims t tensor_split tile transpose tril triu unbind
+        unflatten unsqueeze vsplit vstack
+    """,
+    "ops.special": """
+        angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma erfinv frexp gcd gcd_ heaviside i0 i0_
+        igamma igammac imag is_conj is_neg lcm lcm_ ldexp ldexp_ lgamma logaddexp2 logcumsumexp logit logit_
+        mvlgamma nextafter polygamma resolve_conj resolve_neg
+    """,
+    "ops.statistics": """
+        combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile segment_reduce
+    """,
+    "serialization": "PyTorchFileReader load save",
+    "switches": """
+        are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device get_deterministic_debug_mode
+        get_float32_matmul_precision get_num_interop_threads get_num_threads
+        is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device
+        set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+        set_num_interop_threads set_num_threads set_warn_always use_deterministic_algorithms
+    """,
+    "version": "__version__",
+}
+_SUBMODULES = """
+    _C _VF __config__ __future__ _custom_ops _dynamo _higher_order_ops _inductor _logging _subclasses _tensor_str
+    _utils absent accelerator amp ao autograd backends checks compat compiler core cpu cuda data distributed
+    distributions fft foreach func functional futures fx hub inspect jit kernels legacy library linalg moved mps
+    multiprocessing nn onnx ops optim overrides profiler random return_types serialization special storage switches
+    testing torch_version types utils version xpu
+"""
+# End of the table.
+
+_WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
+_HIDDEN = frozenset(
+    "absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split()
 )
-_PRIVATE_LATER = (
-    "_C", "_VF", "_dynamo", "_higher_order_ops", "_inductor", "_logging", "_subclasses", "ao",
-)  # fmt: skip
-if _TYPE_CHECKING:
-    from tinytorch import (
-        accelerator,
-        cpu,
-        cuda,
-        data,
-        distributed,
-        distributions,
-        fft,
-        functional,
-        futures,
-        fx,
-        hub,
-        jit,
-        library,
-        mps,
-        multiprocessing,
-        onnx,
-        overrides,
-        testing,
-        utils,
-        xpu,
-    )
-    from tinytorch.inspect import profiler
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER or name in _PRIVATE_LATER:
+    path = _WHERE.get(name)
+    if path is not None:
+        module = _import_module(f"tinytorch.{path}")
+        found = globals()[name] = _functions.get(name) or getattr(module, name)
+        return found
+    if name in _SUBMODULES.split():
         return _import_module(f"tinytorch.{name}")
-    if name == "Future":
-        return _import_module("tinytorch.futures").Future
-    if name == "ScriptModule":
-        return _import_module("tinytorch.jit").ScriptModule
+    if name.startswith("_foreach_"):
+        return getattr(_import_module("tinytorch.foreach"), name)
     if name == "torch":  # PyTorch's own name is one of its names
         return _import_module("tinytorch")
     raise AttributeError(f"module 'tinytorch' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_WHERE, *_SUBMODULES.split()})
 
 
 __all__ = sorted(
     name
-    for name in (*globals(), *_LATER)
-    if not name.startswith("_")
-    and name
-    not in ("blas", "foreach", "functions", "losses", "methods", "ops", "kernels", "legacy")
+    for name in {*globals(), *_WHERE, *_SUBMODULES.split()}
+    if not name.startswith("_") and name not in _HIDDEN
 )

@@ -1,8 +1,6 @@
 """`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks (floor 4)."""
 
-from tinytorch.autograd import forward_ad, function, functional, grad_mode
-from tinytorch.core import graph
-from tinytorch.inspect import events as profiler
+from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
 from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tinytorch.core.engine import backward, grad
 from tinytorch.autograd.function import Function

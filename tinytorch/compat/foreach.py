@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.linalg import vector_norm
+from tinytorch.ops.reduce import vector_norm
 
 __all__ = ["functions"]
 
@@ -206,3 +206,6 @@ def functions() -> dict[str, Callable[..., Any]]:
     enter("norm", lambda name, function: _norm, "Return the norm of each tensor as a vector.")
     enter("powsum", lambda name, function: _powsum, "Return the sum of powers of each tensor.")
     return made
+
+
+globals().update(functions())

@@ -32,6 +32,8 @@ class device:
         (1, device(type='cpu'))
     """
 
+    __module__ = "tinytorch"
+
     __slots__ = ("index", "type")
 
     def __init__(self, type: str | device | int, index: int | None = None) -> None:

@@ -18,6 +18,7 @@ class layout:
     """
 
     __slots__ = ("name",)
+    __module__ = "tinytorch"
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -39,6 +40,7 @@ class memory_format(layout):
     """
 
     __slots__ = ()
+    __module__ = "tinytorch"
 
 
 strided = layout("strided")

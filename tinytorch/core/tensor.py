@@ -31,6 +31,8 @@ class Size(tuple[int, ...]):
         (torch.Size([2, 3]), 6)
     """
 
+    __module__ = "tinytorch"
+
     __slots__ = ()
 
     def numel(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.ops.overrides import disabled
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
@@ -48,6 +49,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         Parameter containing:
         tensor([0., 0.], requires_grad=True)
     """
+
+    __torch_function__: Any = disabled  # what is computed from it are Tensors
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         """Return the parameter, on the memory of `data`."""
@@ -109,6 +112,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         >>> Scale().state_dict()["factor"]
         tensor([2.])
     """
+
+    __torch_function__: Any = disabled  # what is computed from it are Tensors
 
     persistent: bool
 
@@ -271,6 +276,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         >>> buffer.shape
         torch.Size([2, 3])
     """
+
+    __torch_function__: Any = disabled  # what is computed from it are Tensors
 
     cls_to_become = Tensor
     persistent: bool

@@ -20,16 +20,8 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import shape as views
 from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.register import members, public
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
-
-__all__ = [
-    "alias_copy", "as_strided_", "as_strided_copy", "as_strided_scatter", "channel_shuffle", "constant_pad_nd",
-    "detach_copy", "diagonal_copy", "diagonal_scatter", "expand_copy", "narrow_copy", "native_channel_shuffle",
-    "permute_copy", "pixel_shuffle", "pixel_unshuffle", "select_copy", "select_scatter", "slice_copy", "slice_inverse",
-    "slice_scatter", "split_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy",
-    "unfold_copy", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze_copy", "view_copy",
-]  # fmt: skip
-
 
 # Copies of views ----------------------------------------------------------------------------------
 
@@ -65,6 +57,7 @@ def _copying(view: Callable[..., Any]) -> Any:
     return call
 
 
+@public(out="exact")
 @_copying
 def alias_copy(input: Tensor) -> Tensor:
     """Return a contiguous copy of the tensor.
@@ -81,6 +74,7 @@ def alias_copy(input: Tensor) -> Tensor:
     return views.aliased(input, ())
 
 
+@public(out="exact")
 @_copying
 def as_strided_copy(
     input: Tensor, size: Any, stride: Any, storage_offset: int | None = None
@@ -96,6 +90,7 @@ def as_strided_copy(
     return views.as_strided(input, size, stride, storage_offset)
 
 
+@public(out="exact")
 def detach_copy(input: Tensor) -> Tensor:
     """Return a copy of the tensor that does not require grad.
 
@@ -110,6 +105,7 @@ def detach_copy(input: Tensor) -> Tensor:
     return _copied(input.detach())
 
 
+@public(out="exact")
 @_copying
 def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a copy of what `diagonal` views.
@@ -122,6 +118,7 @@ def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     return views.diagonal(input, offset, dim1, dim2)
 
 
+@public(out="exact")
 @_copying
 def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
     """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times.
@@ -134,6 +131,7 @@ def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
     return views.expand(input, size)
 
 
+@public(method=True, out="narrow_copy")
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a copy of what `narrow` views.
 
@@ -155,6 +153,7 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     return _copied(views.narrow(input, dim, start, length), "NarrowCopyBackward0")
 
 
+@public(out="exact")
 @_copying
 def permute_copy(input: Tensor, dims: Any) -> Tensor:
     """Return a copy of what `permute` views, contiguous in the new order.
@@ -167,6 +166,7 @@ def permute_copy(input: Tensor, dims: Any) -> Tensor:
     return views.permute(input, dims)
 
 
+@public(out="exact")
 @_copying
 def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
     """Return a copy of what `select` views.
@@ -179,6 +179,7 @@ def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
     return views.select(input, dim, index)
 
 
+@public(out="exact")
 @_copying
 def slice_copy(
     input: Tensor,
@@ -197,6 +198,7 @@ def slice_copy(
     return _sliced(input, dim, start, end, step)
 
 
+@public(out="exact")
 @_copying
 def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
     """Return copies of what `split` views.
@@ -209,6 +211,7 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
     return views.split(input, split_size, dim)
 
 
+@public(out="exact")
 @_copying
 def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     """Return copies of what `split_with_sizes` views.
@@ -221,6 +224,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     return views.split_with_sizes(input, split_sizes, dim)
 
 
+@public(out="exact")
 @_copying
 def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
     """Return a copy of what `squeeze` views.
@@ -233,6 +237,7 @@ def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
     return views.squeeze(input, dim)
 
 
+@public(out="exact")
 @_copying
 def t_copy(input: Tensor) -> Tensor:
     """Return a copy of what `t` views.
@@ -246,6 +251,7 @@ def t_copy(input: Tensor) -> Tensor:
     return views.t(input)
 
 
+@public(out="exact")
 @_copying
 def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a copy of what `transpose` views, contiguous in the new order.
@@ -259,6 +265,7 @@ def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return views.transpose(input, dim0, dim1)
 
 
+@public(out="exact")
 @_copying
 def unbind_copy(input: Tensor, dim: int = 0) -> Any:
     """Return copies of what `unbind` views.
@@ -271,6 +278,7 @@ def unbind_copy(input: Tensor, dim: int = 0) -> Any:
     return views.unbind(input, dim)
 
 
+@public(out="exact")
 @_copying
 def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a copy of what `Tensor.unfold` views.
@@ -284,6 +292,7 @@ def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return views.unfold(input, dimension, size, step)
 
 
+@public(out="exact")
 @_copying
 def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     """Return a copy of what `unsqueeze` views.
@@ -297,6 +306,7 @@ def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     return views.unsqueeze(input, dim)
 
 
+@public(out="exact")
 @_copying
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
     """Return a copy of what `Tensor.view` views: of a shape, or as another dtype.
@@ -367,6 +377,7 @@ def _replaced(
     return made
 
 
+@public(method=True)
 @axis_is_dim
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
@@ -385,6 +396,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     )
 
 
+@public(method=True, out="exact")
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -408,6 +420,7 @@ def slice_scatter(
     )
 
 
+@public(method=True)
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -431,6 +444,7 @@ def diagonal_scatter(
     )
 
 
+@public(method=True)
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
@@ -465,6 +479,7 @@ def as_strided_scatter(
     )
 
 
+@public(method=True)
 @axis_is_dim
 def slice_inverse(
     input: Tensor,
@@ -512,6 +527,7 @@ def _unsafe(cut: Any, pieces: tuple[Tensor, ...], input: Tensor, dim: int) -> tu
     return made
 
 
+@public(method=True)
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `split` does, but as tensors that may be written to: writes are not seen by the others.
 
@@ -526,6 +542,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
 
 
+@public(method=True)
 @axis_is_dim
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `split_with_sizes` does, as `unsafe_split` does.
@@ -540,6 +557,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
+@public(method=True)
 @axis_is_dim
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `chunk` does, as `unsafe_split` does.
@@ -556,6 +574,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 # Borders and shuffles -----------------------------------------------------------------------------
 
 
+@public()
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     """Return the tensor with a border of `value`; see `nn.functional.pad`.
 
@@ -608,6 +627,7 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     )
 
 
+@public(also="nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
@@ -631,6 +651,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return made
 
 
+@public(also="nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
@@ -675,6 +696,9 @@ def _channel_shuffle(x: Any, groups: int) -> Any:
     return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
+@public(
+    also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle"
+)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
 
@@ -702,9 +726,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         )
     made: Tensor = _channel_shuffle(input, groups)
     return made
-
-
-native_channel_shuffle = channel_shuffle
 
 
 # Views taken in place -----------------------------------------------------------------------------
@@ -796,15 +817,17 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
     return made
 
 
-as_strided_ = _view_in_place("as_strided_", _strided_of)
+as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))
 
 #: The methods that change how a tensor looks at its memory.
-METHODS = {
-    "as_strided_": as_strided_,
-    "squeeze_": _view_in_place("squeeze_", _squeeze_of),
-    "swapaxes_": _view_in_place("swapaxes_", _swapped_axes),
-    "swapdims_": _view_in_place("swapdims_", _transpose_of),
-    "t_": _view_in_place("t_", _t_of),
-    "transpose_": _view_in_place("transpose_", _transpose_of),
-    "unsqueeze_": _view_in_place("unsqueeze_", _unsqueeze_of),
-}
+members(
+    {
+        "as_strided_": as_strided_,
+        "squeeze_": _view_in_place("squeeze_", _squeeze_of),
+        "swapaxes_": _view_in_place("swapaxes_", _swapped_axes),
+        "swapdims_": _view_in_place("swapdims_", _transpose_of),
+        "t_": _view_in_place("t_", _t_of),
+        "transpose_": _view_in_place("transpose_", _transpose_of),
+        "unsqueeze_": _view_in_place("unsqueeze_", _unsqueeze_of),
+    }
+)

@@ -24,13 +24,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.random import fused
-from tinytorch.ops.pointwise import no_such_call
-
-__all__ = [
-    "arange", "as_tensor", "asarray", "empty", "empty_like", "eye", "from_numpy", "frombuffer",
-    "full", "full_like", "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor",
-    "tril_indices", "triu_indices", "zeros", "zeros_like",
-]  # fmt: skip
+from tinytorch.ops.register import no_such_call, public
 
 Array = Any
 
@@ -266,6 +260,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
+@public()
 def tensor(
     data: Any,
     *,
@@ -497,6 +492,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
+@public()
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, on the same memory where that can be.
 
@@ -526,6 +522,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else array.astype(kind.numpy, copy=False))
 
 
+@public()
 def asarray(
     obj: Any,
     *,
@@ -621,6 +618,7 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
+@public()
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor on the memory of a NumPy array: writes to either show in both.
 
@@ -639,6 +637,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
+@public()
 def frombuffer(
     buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
@@ -698,6 +697,7 @@ def frombuffer(
 # From a shape -------------------------------------------------------------------------------------
 
 
+@public()
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -721,6 +721,7 @@ def empty(
     )
 
 
+@public()
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -763,6 +764,7 @@ def zeros(
     return made
 
 
+@public()
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -785,6 +787,7 @@ def ones(
     return made
 
 
+@public()
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -834,6 +837,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
+@public()
 def scalar_tensor(
     s: Any,
     *,
@@ -855,6 +859,7 @@ def scalar_tensor(
     )
 
 
+@public()
 def empty_like(
     input: Tensor,
     *,
@@ -875,6 +880,7 @@ def empty_like(
     return blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
 
 
+@public()
 def zeros_like(
     input: Tensor,
     *,
@@ -906,6 +912,7 @@ def zeros_like(
     return made
 
 
+@public()
 def ones_like(
     input: Tensor,
     *,
@@ -928,6 +935,7 @@ def ones_like(
     return made
 
 
+@public()
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -958,6 +966,7 @@ def full_like(
 # Methods of Tensor: like another tensor in dtype, not in shape.
 
 
+@public("", method="new_empty")
 def new_empty(
     self: Tensor,
     *sizes: Any,
@@ -979,6 +988,7 @@ def new_empty(
     return blank(shape_of("new_empty", sizes, size), None, kind, device, layout, requires_grad)
 
 
+@public("", method="new_zeros")
 def new_zeros(
     self: Tensor,
     *sizes: Any,
@@ -1002,6 +1012,7 @@ def new_zeros(
     )
 
 
+@public("", method="new_ones")
 def new_ones(
     self: Tensor,
     *sizes: Any,
@@ -1025,6 +1036,7 @@ def new_ones(
     )
 
 
+@public("", method="new_full")
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -1050,6 +1062,7 @@ def new_full(
     )
 
 
+@public("", method="new_tensor")
 def new_tensor(
     self: Tensor,
     data: Any,
@@ -1076,6 +1089,7 @@ def new_tensor(
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
+@public()
 def arange(
     *args: Any,
     start: Any = 0,
@@ -1141,6 +1155,7 @@ def arange(
     return _fill_in_order(made, np.arange(count) * int(step) + int(start))
 
 
+@public("range")
 def inclusive_range(
     start: Any,
     end: Any,
@@ -1231,6 +1246,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
+@public()
 def linspace(
     start: Any,
     end: Any,
@@ -1272,6 +1288,7 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
+@public()
 def logspace(
     start: Any,
     end: Any,
@@ -1391,6 +1408,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
+@public()
 def eye(
     n: int,
     m: int | None = None,
@@ -1428,6 +1446,7 @@ def eye(
     return made
 
 
+@public()
 def tril_indices(
     row: int,
     col: int,
@@ -1451,6 +1470,7 @@ def tril_indices(
     return _indices("tril_indices", np.tril_indices(row, offset, col), dtype, requires_grad)
 
 
+@public()
 def triu_indices(
     row: int,
     col: int,

@@ -27,6 +27,7 @@ from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import return_types
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import (
     aliased,
     also_by,
@@ -40,13 +41,6 @@ from tinytorch.ops.shape import (
     reshape,
     selected,
 )
-
-__all__ = [
-    "argsort", "argwhere", "bincount", "bucketize", "fill", "gather", "index_add", "index_copy", "index_fill",
-    "index_put", "index_reduce", "index_select", "isin", "masked_fill", "masked_scatter", "masked_select", "msort",
-    "nonzero", "nonzero_static", "put", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "sort", "take",
-    "take_along_dim", "topk", "unique", "unique_consecutive", "unravel_index", "where",
-]  # fmt: skip
 
 _ALL = slice(None)
 #: The greatest number, by NumPy's letter for a dtype.
@@ -133,6 +127,7 @@ def _seen(*operands: Any) -> bool:
     )
 
 
+@public("", method="copy_")
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Write the elements of `other`, which broadcasts to this tensor and is cast to its dtype, and return the tensor.
 
@@ -175,6 +170,7 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
+@public()
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input` that holds a number, or what a tensor without dimensions holds, everywhere.
 
@@ -200,6 +196,7 @@ def _check_value(value: Tensor) -> None:
         )
 
 
+@public(method=True)
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write a number, or what a tensor without dimensions holds, everywhere, and return the tensor.
 
@@ -218,6 +215,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return self
 
 
+@public(method=True)
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere, and return the tensor."""
     if _seen(self):
@@ -227,6 +225,7 @@ def zero_(self: Tensor) -> Tensor:
     return self
 
 
+@public("", method="fill_diagonal_")
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal).
 
@@ -701,6 +700,7 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
     return _kept(arrays, local.state.grad)
 
 
+@public(method=True)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `values` written at `indices`, as `x[indices] = values` does.
 
@@ -722,6 +722,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _index_put[0](input, _tensor_indices("index_put", input, indices), values, accumulate)
 
 
+@public(method=True)
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `index_put`."""
     return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)
@@ -730,6 +731,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 # Rows along a dimension ---------------------------------------------------------------------------
 
 
+@public(method=True, out="index_select")
 @op(x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index), index=None)
 def index_select(x: Any, dim: int, index: Any) -> Any:
     """Return the elements at the indices of a vector along a dimension.
@@ -835,7 +837,7 @@ def _alpha_last(function: Any, name: str) -> Any:
     return call
 
 
-index_add = _alpha_last(_index_add[0], "index_add")
+index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add"))
 index_add.__doc__ = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.
 
     Args:
@@ -850,7 +852,7 @@ index_add.__doc__ = """Return a copy with `alpha * source` added to the rows at 
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add_ = _alpha_last(_index_add[1], "index_add_")
+index_add_ = public("", method="index_add_")(_alpha_last(_index_add[1], "index_add_"))
 index_add_.__doc__ = "In-place version of `index_add`."
 
 
@@ -908,6 +910,7 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
         x[...] = source.reshape(())
 
 
+@public(method=True, out="gather", autocast="widest")
 @axis_is_dim
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the rows of `source` in place of those at `index` along `dim`.
@@ -929,7 +932,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _index_copy[0](input, dim, index, source)
 
 
-index_copy_ = axis_is_dim(_index_copy[1])
+index_copy_ = public("", method="index_copy_")(axis_is_dim(_index_copy[1]))
 
 
 @writing(
@@ -965,6 +968,7 @@ def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
     return index_select(g, dim, wrap(rows)).sum()
 
 
+@public(method=True)
 @axis_is_dim
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with a number (or a tensor without dimensions) in the rows at `index` along `dim`.
@@ -988,6 +992,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     )
 
 
+@public("", method="index_fill_")
 @axis_is_dim
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
@@ -997,6 +1002,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 # Gather and scatter -------------------------------------------------------------------------------
 
 
+@public(method=True, out="gather")
 @op(
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
     index=None,
@@ -1095,6 +1101,7 @@ def _source(src: Any, value: Any) -> Any:
     return value if src is None else src
 
 
+@public(method=True, out="scatter")
 @axis_is_dim
 def scatter(
     input: Tensor,
@@ -1128,6 +1135,7 @@ def scatter(
     return _scatterer(reduce, src)[0](input, dim, index, src)
 
 
+@public("", method="scatter_")
 @axis_is_dim
 def scatter_(
     self: Tensor,
@@ -1143,6 +1151,7 @@ def scatter_(
     return _scatterer(reduce, src)[1](self, dim, index, src)
 
 
+@public(method=True, out="scatter")
 @axis_is_dim
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
@@ -1156,7 +1165,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter_add[0](input, dim, index, src)
 
 
-scatter_add_ = axis_is_dim(_scatter_add[1])
+scatter_add_ = public("", method="scatter_add_")(axis_is_dim(_scatter_add[1]))
 
 
 def _extreme_rule(
@@ -1352,6 +1361,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
         ) from None
 
 
+@public(method=True, out="scatter")
 @axis_is_dim
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -1380,6 +1390,7 @@ def scatter_reduce(
     return made
 
 
+@public("", method="scatter_reduce_")
 def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -1392,6 +1403,7 @@ def scatter_reduce_(
     return made
 
 
+@public(method=True, out="gather")
 @axis_is_dim
 def index_reduce(
     input: Tensor,
@@ -1448,6 +1460,7 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
     return everywhere
 
 
+@public("", method="index_reduce_")
 def index_reduce_(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -1476,6 +1489,7 @@ def _check_flat(name: str, x: Any, index: Any) -> None:
         )
 
 
+@public(method=True, out="take")
 @op(x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
 def take(x: Any, index: Any) -> Any:
     """Return the elements of the flattened tensor at `index` (int64, any shape).
@@ -1532,6 +1546,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
         x[...] = target
 
 
+@public(method=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `source` written (or added) at `index` of the flattened tensor.
 
@@ -1544,11 +1559,13 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _put[0](input, index, source, accumulate)
 
 
+@public("", method="put_")
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `put`."""
     return _put[1](self, index, source, accumulate)
 
 
+@public(method=True, out="gather")
 @axis_is_dim
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
@@ -1638,6 +1655,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> None:
     fill_where(x, mask, _fitting(value, x))
 
 
+@public(method=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Return a copy with a number (or a tensor without dimensions) where the mask is true.
 
@@ -1657,11 +1675,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return _masked_fill[isinstance(value, Tensor)][0](input, mask, _scalar("masked_fill", value))
 
 
+@public("", method="masked_fill_")
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
     return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))
 
 
+@public(method=True, out="index_select")
 @op(x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask), mask=None, broadcasts=True)
 def masked_select(x: Any, mask: Any) -> Any:
     """Return the elements where the mask, which broadcasts with `x`, is true, in one dimension.
@@ -1724,6 +1744,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
     x[wide] = kernels.flat(source)[:count]
 
 
+@public(method=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of `source`, in order, where the mask is true.
 
@@ -1735,7 +1756,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return _masked_scatter[0](input, mask, source)
 
 
-masked_scatter_ = _masked_scatter[1]
+masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 @op(
@@ -1749,6 +1770,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return where_(condition, x, y)
 
 
+@public(out="where")
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Return `input` where the condition is true and `other` elsewhere; alone, the places where it is true.
 
@@ -1853,6 +1875,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
+@public(method=True, out="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the indices of all elements that are not zero.
 
@@ -1885,6 +1908,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 
+@public(method=True, out="nonzero")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` elements that are not zero; `fill_value` where there are fewer.
 
@@ -1906,6 +1930,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _wrapped(out)
 
 
+@public(method=True)
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all elements that are not zero, one row for each; see `nonzero`.
 
@@ -1954,6 +1979,7 @@ def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
     return kernels.topk(x, k, dim, largest)
 
 
+@public(method=True, out="exact")
 @axis_is_dim
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
@@ -1975,6 +2001,7 @@ def sort(
     return (_sort if stable is None else _sort_stable)(input, dim, descending)
 
 
+@public(method=True, out="exact")
 @axis_is_dim
 def argsort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
@@ -1989,6 +2016,7 @@ def argsort(
     return sort(input.detach(), dim, descending)[1]
 
 
+@public(method=True, out="exact")
 def msort(input: Tensor) -> Tensor:
     """Return the elements sorted along the first dimension.
 
@@ -2001,6 +2029,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
+@public(method=True, out="exact")
 @axis_is_dim
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
@@ -2050,6 +2079,7 @@ def _unique_runs(x: Any, dim: int | None) -> Any:
     return kernels.unique_consecutive(x, dim)
 
 
+@public(method=True)
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -2080,6 +2110,7 @@ def unique(
     )
 
 
+@public(method=True)
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -2104,6 +2135,7 @@ def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: boo
 # Counting and searching ---------------------------------------------------------------------------
 
 
+@public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Return how often each number from 0 on occurs in a vector, or the sums of the weights at each.
 
@@ -2150,6 +2182,7 @@ def _bincount(weights: Any, places: Any, minlength: int) -> Any:
 _bincount.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
+@public(out="searchsorted")
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
@@ -2228,6 +2261,7 @@ def searchsorted(
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
 
+@public(out="searchsorted")
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -2255,6 +2289,7 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
+@public(out="exact")
 @also_by(element="elements", test_element="test_elements")
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
@@ -2288,6 +2323,7 @@ def isin(
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
+@public()
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
 

@@ -23,15 +23,24 @@ from tinytorch.core.tensor import Tensor, legacy_new
 from tinytorch.core.view import check_write, needs_grad
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import _given_array, blank, check_options, finished, shape_of
+from tinytorch.ops.register import members, public
 from tinytorch.ops.shape import aliased, is_contiguous, reshape, stride
 
 __all__ = [
+    "BFloat16Storage",
+    "BoolStorage",
+    "ByteStorage",
+    "CharStorage",
+    "DoubleStorage",
+    "FloatStorage",
+    "HalfStorage",
+    "IntStorage",
+    "LongStorage",
+    "ShortStorage",
+    "TypedStorage",
+    "UntypedStorage",
     "typename",
-    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "DoubleStorage", "FloatStorage", "HalfStorage",
-    "IntStorage", "LongStorage", "ShortStorage", "TypedStorage", "UntypedStorage", "empty_permuted", "empty_strided",
-    "from_dlpack", "from_file", "get_device", "is_distributed", "is_nonzero", "is_same_size", "is_storage",
-    "to_dlpack",
-]  # fmt: skip
+]
 
 Array = Any
 
@@ -576,6 +585,7 @@ _BY_DTYPE = {
 }  # fmt: skip
 
 
+@public()
 def is_storage(obj: Any, /) -> bool:
     """Return whether `obj` is a storage.
 
@@ -587,6 +597,7 @@ def is_storage(obj: Any, /) -> bool:
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
+@public("", method="untyped_storage")
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the bytes that the tensor lies in; writes to either show in both.
 
@@ -598,6 +609,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return UntypedStorage._of(self._array)
 
 
+@public("", method="storage")
 def storage(self: Tensor) -> TypedStorage:
     """Return the memory that the tensor lies in, as elements of its dtype; deprecated, as in PyTorch."""
     _warn_once()
@@ -608,6 +620,7 @@ def _typed_storage(self: Tensor) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
 
 
+@public("", method="storage_type")
 def storage_type(self: Tensor) -> Any:
     """Return the type of the tensor's storage."""
     return _BY_DTYPE[self.dtype]
@@ -656,6 +669,7 @@ def _ints(values: Any) -> tuple[int, ...]:
     return tuple([operator.index(each) for each in values])
 
 
+@public("", method="resize_")
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape in place: on its memory where that suffices, else on new memory.
 
@@ -713,6 +727,7 @@ def _window(
     return made
 
 
+@public(method=True)
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another in place; see `resize_`. `torch.preserve_format` takes its strides too.
 
@@ -730,12 +745,14 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     return resize_(self, tuple(the_template._array.shape), memory_format=memory_format)
 
 
+@public("", method="resize")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """Return the tensor in another shape of as many elements; deprecated, as in PyTorch: use `reshape`."""
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
     return _resized(self, shape_of("resize", sizes))
 
 
+@public("", method="resize_as")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """Return the tensor in the shape of another of as many elements; deprecated: use `reshape_as`."""
     warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
@@ -760,6 +777,7 @@ _C_TYPES = {
 }  # fmt: skip
 
 
+@public("", method="set_")
 def set_(
     self: Tensor,
     source: Any = None,
@@ -832,6 +850,7 @@ def set_(
     return _move(self, _window(memory, kind, shape, strides, storage_offset))
 
 
+@public("", method="is_set_to")
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Return whether two tensors are the same elements of one memory, in the same order.
 
@@ -870,6 +889,7 @@ def _dense_steps(array: Array) -> tuple[int, ...]:
     return steps
 
 
+@public("", method="share_memory_")
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor to memory that processes forked from this one share: all see what any of them writes.
 
@@ -890,6 +910,7 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
+@public("", method="is_shared")
 def is_shared(self: Tensor) -> bool:
     """Return whether other processes, forked from this one, see the same memory.
 
@@ -923,6 +944,7 @@ def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
         return np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8)
 
 
+@public()
 def from_file(
     filename: Any,
     shared: bool | None = None,
@@ -968,6 +990,7 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
+@public()
 def empty_strided(
     size: Any,
     stride: Any,
@@ -1003,6 +1026,7 @@ def empty_strided(
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 
+@public("", method="new_empty_strided")
 def new_empty_strided(
     self: Tensor,
     size: Any,
@@ -1026,6 +1050,7 @@ def new_empty_strided(
     )
 
 
+@public()
 def empty_permuted(
     size: Any,
     physical_layout: Any,
@@ -1067,6 +1092,7 @@ def empty_permuted(
     )
 
 
+@public("", method="dim_order")
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order of their strides, from the one that changes slowest in memory.
 
@@ -1119,6 +1145,7 @@ def _put(self: Tensor, values: Any) -> Tensor:
     return self  # (PyTorch does not count this as a write)
 
 
+@public("", method="apply_")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by what a function of Python numbers returns for it; slow.
 
@@ -1134,6 +1161,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _put(self, map(callable, self._array.ravel().tolist()))
 
 
+@public("", method="map_")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and the other tensor's element returns; slow.
 
@@ -1151,6 +1179,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return _mapped_with(self, "map_", callable, other=tensor)
 
 
+@public("", method="map2_")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace each element by what a function of it and two other tensors' elements returns; slow.
 
@@ -1209,6 +1238,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     return (1, 0)
 
 
+@public()
 def to_dlpack(tensor: Tensor, /) -> Any:
     """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
 
@@ -1234,6 +1264,7 @@ class _Capsule:
         return (1, 0)
 
 
+@public()
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor on the memory of another library's array, or of a capsule.
 
@@ -1277,6 +1308,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 # What else programs ask a tensor ------------------------------------------------------------------
 
 
+@public("", method="new")
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Make a tensor of this one's dtype PyTorch's legacy way: from sizes, data, or another tensor.
 
@@ -1293,12 +1325,14 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return legacy_new(Tensor, args, kwargs, kind)
 
 
+@public("", method="module_load")
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """Return what `load_state_dict` puts in this tensor's place: itself with the numbers of `other`, or `other`."""
     made: Tensor = other.detach() if assign else self.copy_(other).detach()
     return made
 
 
+@public(method=True)
 def get_device(input: Tensor) -> int:
     """Return -1, the CPU's number.
 
@@ -1310,6 +1344,7 @@ def get_device(input: Tensor) -> int:
     return -1
 
 
+@public("", method="as_subclass")
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """Return a tensor of a subclass on the same memory; gradients flow to this one.
 
@@ -1335,6 +1370,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     return made
 
 
+@public(method=True)
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape.
 
@@ -1346,6 +1382,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return bool(input._array.shape == other._array.shape)
 
 
+@public(method=True)
 def is_nonzero(input: Tensor) -> bool:
     """Return whether the only element is not zero.
 
@@ -1360,6 +1397,7 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+@public(method=True)
 def is_distributed(input: Tensor) -> bool:
     """Return False: no tensor is spread over several processes.
 
@@ -1371,6 +1409,7 @@ def is_distributed(input: Tensor) -> bool:
     return False
 
 
+@public("", method="is_pinned")
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Return False: there is nothing to pin for.
 
@@ -1382,11 +1421,13 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     return False
 
 
+@public("", method="pin_memory")
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Raise RuntimeError, as PyTorch does without a GPU to pin for."""
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
+@public("", method="to_dense")
 def to_dense(
     self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
@@ -1400,6 +1441,7 @@ def to_dense(
     return self if dtype is None else self.to(dtype)
 
 
+@public("", method="dequantize")
 def dequantize(self: Tensor) -> Tensor:
     """Return the tensor in float32."""
     return self.to(dtypes.float32)
@@ -1541,6 +1583,7 @@ MEMBERS |= {
         "sparse_resize_and_clear_", "to_padded_tensor",
     )
 }  # fmt: skip
+members(MEMBERS)
 
 
 def typename(obj: Any, /) -> str:

@@ -1,9 +1,9 @@
-"""`__torch_function__`: classes that answer PyTorch's functions themselves, derived from Tensor or not (floor 4).
+"""`__torch_function__`: classes that answer PyTorch's functions themselves, derived from Tensor or not.
 
-A class says how the functions of `torch` treat its instances by a class method `__torch_function__`. What looks for it
-is a wrapper around every public function, method and property of Tensor, and these wrappers are set (`activate`) when
-a program first has a use for them: when it derives a class from Tensor, enters a `TorchFunctionMode`, or calls one of
-the functions of `torch.overrides`. Other programs never pay for them.
+A class says how the functions of `torch` treat its instances by a class method `__torch_function__`. Public functions
+(`register.Function`) look for it while `active` is set, which is when a program first has a use for it: when it derives
+a class from Tensor, enters a `TorchFunctionMode`, or calls one of the functions of `torch.overrides`. The members of
+Tensor, which are called straight, get a wrapper each at that moment (`activate`). Other programs never pay for them.
 
 The classes that a package derives from Parameter are left out, as in PyTorch: results computed from them are Tensors.
 """
@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tinytorch import autograd
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from tinytorch.ops.memory import as_subclass
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "activate",
-    "get_ignored_functions", "get_overridable_functions", "handle_torch_function", "has_torch_function",
+    "handle_torch_function", "has_torch_function",
     "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
@@ -39,7 +35,7 @@ class _State(threading.local):
 
 
 _state = _State()
-_active = False
+active = False
 _before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, and what was there
 
 
@@ -157,7 +153,7 @@ def _default(
 
 def _converted(result: Any, cls: type) -> Any:
     if isinstance(result, Tensor):
-        return result if isinstance(result, cls) else as_subclass(result, cls)
+        return result if isinstance(result, cls) else Tensor.as_subclass(result, cls)
     if isinstance(result, tuple) and hasattr(result, "_make"):
         return type(result)._make([_converted(each, cls) for each in result])
     if isinstance(result, (tuple, list)):
@@ -244,49 +240,22 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 # The wrappers -------------------------------------------------------------------------------------
 
 
-def _asked(function: Any, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a call gives: asked of modes and types, if there are any, else the function's result."""
-    state = _state
+def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Return the arguments that have a say; None if nobody is to be asked, neither they nor a mode."""
     found: list[Any] = []
-    if not state.off:
+    if not _state.off:
         _concerned(args, found)
         if kwargs:
             _concerned(kwargs.values(), found)
-    if found or state.modes:
+    return found if found or _state.modes else None
+
+
+def _called(function: Any, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a call of a member of Tensor gives: asked of modes and types, else the member's result."""
+    found = asked(args, kwargs)
+    if found is not None:
         return handle_torch_function(public, found, *args, **kwargs)
     return function(*args, **kwargs)
-
-
-class _Overridable:
-    """A public function that asks its arguments. Equal to the function itself, by which tables may have been made."""
-
-    __name__: str
-
-    def __init__(self, function: Any) -> None:
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _asked(self.__wrapped__, self, args, kwargs)  # type: ignore[attr-defined]
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self.__wrapped__  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash(self.__wrapped__)  # type: ignore[attr-defined]
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)  # type: ignore[attr-defined]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _found, (_names[self],)
-
-
-def _found(path: str) -> Any:
-    """Return a public function by its name, `torch.nn.functional.gelu`: so they are pickled."""
-    return functools.reduce(getattr, path.split(".")[1:], sys.modules[__package__])
 
 
 def wrap_torch_function(
@@ -347,45 +316,48 @@ _SILENT = frozenset(
     """.split()
 )
 
-#: Modules, or packages, of what is no function of tensors.
-_OTHERS = "autograd.mode checks compiler func legacy serialization summary switches".split()
-_NOT_OVERRIDABLE = frozenset(
-    """
-    as_tensor broadcast_shapes can_cast from_numpy get_default_dtype is_storage is_tensor manual_seed promote_types
-    set_default_device set_default_dtype set_default_tensor_type set_printoptions tensor typename
-    """.split()
+#: Public functions that ask nobody.
+_SILENT_FUNCTIONS = frozenset(
+    "as_tensor broadcast_shapes can_cast from_numpy is_storage promote_types tensor typename".split()
 )
-_MODULES = ("", "nn.functional", "linalg", "special", "fft")
 
-_names: dict[Any, str] = {}
+_names: dict[Any, str] = {}  # of Tensor's members, as they are asked for
 _as_they_are: set[Any] = set()
 
 
-def _functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
-    for name, function in list(vars(module).items()):
-        if name.startswith("_") or not inspect.isfunction(function) or name in _NOT_OVERRIDABLE:
-            continue
-        home = getattr(inspect.unwrap(function), "__module__", "").partition(".")[2]
-        if not any(home == each or home.startswith(f"{each}.") for each in _OTHERS):
-            yield name, function
+class _Method:
+    """A method of Tensor that asks its arguments. Equal to the method itself, by which tables may have been made."""
 
-
-class _Method(_Overridable):
-    """A method of Tensor that asks its arguments."""
+    __wrapped__: Any
 
     def __init__(self, name: str, function: Any) -> None:
-        super().__init__(function)
+        functools.update_wrapper(self, function)
         self.__name__, self.__qualname__ = name, f"Tensor.{name}"
         self.__module__ = Tensor.__module__
         self._public, self._binary = _NAMES.get(name, name), name in _BINARY
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return _asked(self.__wrapped__, vars(Tensor)[self._public], args, kwargs)  # type: ignore[attr-defined]
+            return _called(self.__wrapped__, vars(Tensor)[self._public], args, kwargs)
         except TypeError:
             if self._binary and len(args) == 2:
                 return NotImplemented
             raise
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.__wrapped__
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (Tensor, self.__name__)
 
 
 def _iterate(self: Any) -> Iterator[Any]:
@@ -396,13 +368,13 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 def _property(member: property) -> property:
     def get(self: Any) -> Any:
-        return _asked(member.fget, made.__get__, (self,), {})
+        return _called(member.fget, made.__get__, (self,), {})
 
     def put(self: Any, value: Any) -> None:
-        _asked(member.fset, made.__set__, (self, value), {})
+        _called(member.fset, made.__set__, (self, value), {})
 
     def delete(self: Any) -> None:
-        _asked(member.fdel, made.__delete__, (self,), {})
+        _called(member.fdel, made.__delete__, (self,), {})
 
     made = property(
         get,
@@ -413,7 +385,7 @@ def _property(member: property) -> property:
     return made
 
 
-def _quiet(function: Any) -> Any:
+def quiet(function: Any) -> Any:
     """Return a function that nobody is asked in: what a walk backward does is its own affair."""
 
     @functools.wraps(function)
@@ -425,26 +397,11 @@ def _quiet(function: Any) -> Any:
 
 
 def activate() -> None:
-    """Let every public function ask its arguments, from now on."""
-    global _active
-    if _active:
+    """Let public functions, and the members of Tensor, ask their arguments from now on."""
+    global active
+    if active:
         return
-    _active = True
-    root = __package__
-    for path in _MODULES:
-        module = sys.modules.get(f"{root}.{path}" if path else root)
-        if module is None:
-            continue
-        for name, function in _functions_of(module):
-            made = _Overridable(function)
-            if path in ("linalg", "special"):
-                made.__name__ = f"{path}_{name}"
-            _put(module, name, made)
-            _names.setdefault(made, ".".join(filter(None, ("torch", path, name))))
-    for name in ("backward", "grad"):
-        made = _Overridable(_quiet(getattr(autograd, name)))
-        _put(autograd, name, made)
-        _names[made] = f"torch.autograd.{name}"
+    active = True
     for name, member in list(vars(Tensor).items()):
         if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
             continue
@@ -455,7 +412,7 @@ def activate() -> None:
             if member.fset is not None:
                 _names[made_property.__set__] = f"torch.Tensor.{name}.__set__"
         elif callable(member) and not isinstance(member, (type, classmethod, staticmethod)):
-            made_method = _Method(name, _quiet(member) if name == "backward" else member)
+            made_method = _Method(name, quiet(member) if name == "backward" else member)
             _put(Tensor, name, made_method)
             _names[made_method] = f"torch.Tensor.{name}"
     _put(Tensor, "__iter__", _iterate)
@@ -469,7 +426,7 @@ def _put(owner: Any, name: str, made: Any) -> None:
 
 def deactivate() -> None:
     """Put the functions back as they were: for tests, of which each is to see the library as it begins."""
-    global _active
+    global active
     while _before:
         owner, name, member = _before.pop()
         if member is None:
@@ -478,37 +435,30 @@ def deactivate() -> None:
             setattr(owner, name, member)
     _names.clear()
     _as_they_are.clear()
-    _active = False
+    active = False
 
 
 def _derived(cls: Any, /, **kwargs: Any) -> None:
     """Notice a class derived from Tensor."""
     super(Tensor, cls).__init_subclass__(**kwargs)
-    ours = cls.__module__.partition(".")[0] == __package__
+    ours = cls.__module__.partition(".")[0] == "tinytorch"
     if not ours and getattr(cls, "__torch_function__", disabled) is not disabled:
         activate()
 
 
 def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
     """Return an instance of a class derived from Tensor on the memory of `data`, cut off from its graph."""
-    made = as_subclass(data.detach(), cls)
+    made = Tensor.as_subclass(data.detach(), cls)
     made._view, made._edge, made._requires_grad = None, None, False
     return made.requires_grad_(require_grad)
 
 
-def _prepare() -> None:
-    for name, member in (
-        ("__torch_function__", classmethod(_default)),
-        ("__init_subclass__", classmethod(_derived)),
-        ("_make_subclass", staticmethod(_make_subclass)),
-    ):
-        setattr(Tensor, name, member)
-    kinds: tuple[Any, ...] = (Parameter, Buffer, UninitializedBuffer, UninitializedParameter)
-    for kind in kinds:
-        kind.__torch_function__ = disabled
-
-
-_prepare()
+for _name, _member in (
+    ("__torch_function__", classmethod(_default)),
+    ("__init_subclass__", classmethod(_derived)),
+    ("_make_subclass", staticmethod(_make_subclass)),
+):
+    setattr(Tensor, _name, _member)
 
 
 # Questions ----------------------------------------------------------------------------------------
@@ -529,7 +479,7 @@ def is_tensor_like(inp: Any) -> bool:
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Return whether a function that a `__torch_function__` was given is a method of Tensor, or reads a property."""
     activate()
-    return _names.get(func, "").startswith("torch.Tensor.") or func in vars(Tensor).values()
+    return func in _names or func in vars(Tensor).values()
 
 
 def resolve_name(f: Any) -> str | None:
@@ -541,28 +491,22 @@ def resolve_name(f: Any) -> str | None:
         'torch.nn.functional.gelu'
     """
     activate()
+    name = getattr(f, "name", None)
+    if isinstance(name, str) and isinstance(f, staticmethod):  # a `register.Function`
+        return f"torch.{name}"
     return _names.get(f)
 
 
-def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return what can be overridden: the functions of each module, and the methods of Tensor."""
+def silent() -> set[Any]:
+    """Return the methods of Tensor that ask nobody."""
+    return {
+        member
+        for name, member in vars(Tensor).items()
+        if name in _SILENT and inspect.isfunction(member)
+    }
+
+
+def methods() -> list[Any]:
+    """Return the members of Tensor that ask, as a `__torch_function__` gets them."""
     activate()
-    modules = {
-        path: sys.modules.get(f"{__package__}.{path}" if path else __package__) for path in _MODULES
-    }
-    found: dict[Any, list[Any]] = {
-        module: [each for each in vars(module).values() if isinstance(each, _Overridable)]
-        for module in modules.values()
-        if module is not None
-    }
-    found[Tensor] = [func for func, name in _names.items() if name.startswith("torch.Tensor.")]
-    return found
-
-
-def get_ignored_functions() -> set[Any]:
-    """Return functions of `torch` that cannot be overridden."""
-    root = sys.modules[__package__]
-    named = {getattr(root, name) for name in _NOT_OVERRIDABLE if hasattr(root, name)}
-    return named | {
-        vars(Tensor)[name] for name in _SILENT if inspect.isfunction(vars(Tensor).get(name))
-    }
+    return list(_names)

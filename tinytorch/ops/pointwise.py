@@ -14,24 +14,11 @@ import numpy as np
 
 from tinytorch.core import dtypes, parallel
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.op import as_array, op, pointwise, refuse_booleans, translated
+from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, special
+from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.shape import renamed
-
-__all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "allclose", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp",
-    "clamp_max", "clamp_min", "clip", "copysign", "cos", "cosh", "deg2rad", "div", "divide", "eq", "equal", "erf",
-    "erfc", "exp", "exp2", "expm1", "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac",
-    "ge", "greater", "greater_equal", "gt", "hypot", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
-    "isreal", "le", "lerp", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "multiply", "nan_to_num", "ne",
-    "neg", "negative", "not_equal", "pow", "positive", "rad2deg", "reciprocal", "relu", "remainder", "result_type",
-    "round", "rsqrt", "rsub", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub",
-    "subtract", "tan", "tanh", "true_divide", "trunc", "xlogy",
-]  # fmt: skip
 
 
 def zero_gradient(g: Tensor) -> Tensor:
@@ -66,15 +53,6 @@ def _refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
     kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
     return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
-
-
-def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
-    """Return PyTorch's error for arguments that fit none of a function's signatures."""
-    got = ", ".join([type(each).__name__ for each in args])
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-        + "".join([f" * ({each})\n" for each in signatures])
-    )
 
 
 def _without(kinds: str, name: str, kernel: Any) -> Any:
@@ -169,6 +147,7 @@ mul = multiply = pointwise(
         >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
         tensor([3., 6.])
     """,
+    also="multiply", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 true_divide = pointwise(
     "div", np.true_divide, floating=True, in_float32=True,
@@ -182,6 +161,7 @@ true_divide = pointwise(
         >>> torch.true_divide(torch.tensor([3, 5]), 2)
         tensor([1.5000, 2.5000])
     """,
+    public="true_divide", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 neg = negative = pointwise(
     "neg",
@@ -194,9 +174,14 @@ neg = negative = pointwise(
         >>> torch.neg(torch.tensor([1.0, -2.0]))
         tensor([-1.,  2.])
     """,
+    also="negative",
+    method=True,
+    in_place="function",
+    out="same",
 )
 
 
+@public(method=True, out="promoted")
 def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input + alpha * other`, elementwise with broadcasting.
 
@@ -214,6 +199,7 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     return out
 
 
+@public(also="subtract", method=True, out="promoted")
 def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input - alpha * other`, elementwise with broadcasting.
 
@@ -232,9 +218,6 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     return out
 
 
-subtract = sub
-
-
 def _no_rsub(input: Any, other: Any) -> TypeError:
     signatures = (
         "Tensor input, Tensor other, *, Number alpha = 1",
@@ -243,6 +226,7 @@ def _no_rsub(input: Any, other: Any) -> TypeError:
     return no_such_call("rsub", (input, other), signatures)
 
 
+@public()
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return `other - alpha * input`.
 
@@ -436,7 +420,7 @@ def _no_derivative(g: Tensor) -> Any:
     raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-floor_divide = renamed(
+floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
         "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
         doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
@@ -451,7 +435,7 @@ floor_divide = renamed(
     """,
     ),
     "NotImplemented",
-)  # fmt: skip
+))  # fmt: skip
 floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
     renamed(
@@ -472,6 +456,7 @@ remainder = pointwise(
         >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
         tensor([1., 1.])
     """,
+    method=True, in_place=True, out="promoted", operands="number first",
 )  # fmt: skip
 fmod = pointwise(
     "fmod", _fmod, x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
@@ -485,9 +470,11 @@ fmod = pointwise(
         >>> torch.fmod(torch.tensor([-3.0, 3.0]), 2)
         tensor([-1.,  1.])
     """,
+    method=True, in_place=True, out="promoted", operands="tensor first",
 )  # fmt: skip
 
 
+@public(also="divide", method=True, out="promoted")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return `input / other`; with `rounding_mode` "trunc" rounded towards zero, with "floor" down.
 
@@ -509,8 +496,6 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
     )
 
-
-divide = div
 
 # Powers -------------------------------------------------------------------------------------------
 
@@ -579,6 +564,7 @@ _raised.op.node_class._order, _number_raised.op.node_class._order = (
 )  # a number is no input
 
 
+@public(method=True, out="promoted")
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return `input` to the power `exponent`, elementwise.
 
@@ -620,6 +606,7 @@ def check_exponent(base: Any, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
+@public(method=True, out="float_power")
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return `input` to the power `exponent`, computed in float64.
 
@@ -651,6 +638,9 @@ square = pointwise(
         >>> torch.square(torch.tensor([-2.0, 3.0]))
         tensor([4., 9.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 sqrt = pointwise(
     "sqrt",
@@ -664,6 +654,9 @@ sqrt = pointwise(
         >>> torch.sqrt(torch.tensor([4.0, 2.0]))
         tensor([2.0000, 1.4142])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 rsqrt = pointwise(
     "rsqrt", lambda a: np.reciprocal(np.sqrt(a)), floating=True,
@@ -675,6 +668,7 @@ rsqrt = pointwise(
         >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
         tensor([0.5000, 2.0000])
     """,
+    method=True, in_place="function", out="promoted",
 )  # fmt: skip
 reciprocal = pointwise(
     "reciprocal",
@@ -688,6 +682,9 @@ reciprocal = pointwise(
         >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
         tensor([ 0.5000, -0.2500])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 
 # Exponentials and logarithms ----------------------------------------------------------------------
@@ -701,6 +698,7 @@ exp = pointwise(
         >>> torch.exp(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 2.7183])
     """,
+    method=True, in_place="function", out="promoted",
 )  # fmt: skip
 exp2 = pointwise(
     "exp2",
@@ -714,6 +712,10 @@ exp2 = pointwise(
         >>> torch.exp2(torch.tensor([0.0, 3.0]))
         tensor([1., 8.])
     """,
+    also="special.exp2",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 expm1 = pointwise(
     "expm1",
@@ -727,6 +729,10 @@ expm1 = pointwise(
         >>> torch.expm1(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.7183])
     """,
+    also="special.expm1",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 log = pointwise(
     "log",
@@ -740,6 +746,9 @@ log = pointwise(
         >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
         tensor([0.0000, 2.3026,   -inf])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 log2 = pointwise(
     "log2",
@@ -753,6 +762,9 @@ log2 = pointwise(
         >>> torch.log2(torch.tensor([1.0, 8.0]))
         tensor([0., 3.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 log10 = pointwise(
     "log10",
@@ -766,6 +778,9 @@ log10 = pointwise(
         >>> torch.log10(torch.tensor([1.0, 100.0]))
         tensor([0., 2.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 log1p = pointwise(
     "log1p",
@@ -780,6 +795,10 @@ log1p = pointwise(
         >>> torch.log1p(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.6931])
     """,
+    also="special.log1p",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 logaddexp = pointwise(
     "logaddexp", _of_floats("logaddexp_cpu", np.logaddexp),
@@ -791,6 +810,7 @@ logaddexp = pointwise(
         >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
         tensor([6.9315e-01, 1.0007e+03])
     """,
+    method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 
 
@@ -810,6 +830,7 @@ xlogy = pointwise(
         >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
         tensor([0.0000, 2.1972])
     """,
+    also="special.xlogy", method=True, in_place="function", out="promoted", operands="either",
 )  # fmt: skip
 erf = pointwise(
     "erf", special.erf, floating=True, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
@@ -820,6 +841,7 @@ erf = pointwise(
         >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
         tensor([0.0000, 0.5205, 1.0000])
     """,
+    also="special.erf", method=True, in_place="function", out="promoted",
 )  # fmt: skip
 erfc = pointwise(
     "erfc", special.erfc, floating=True, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
@@ -830,6 +852,7 @@ erfc = pointwise(
         >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
         tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
     """,
+    also="special.erfc", method=True, in_place="function", out="promoted",
 )  # fmt: skip
 
 # Trigonometry -------------------------------------------------------------------------------------
@@ -846,6 +869,9 @@ sin = pointwise(
         >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
         tensor([0., 1.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 cos = pointwise(
     "cos",
@@ -859,6 +885,9 @@ cos = pointwise(
         >>> torch.cos(torch.tensor([0.0, torch.pi]))
         tensor([ 1., -1.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 tan = pointwise(
     "tan",
@@ -872,6 +901,9 @@ tan = pointwise(
         >>> torch.tan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.5574])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 asin = arcsin = pointwise(
     "asin",
@@ -885,6 +917,10 @@ asin = arcsin = pointwise(
         >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
         tensor([0.5236, 1.5708,    nan])
     """,
+    also="arcsin",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 acos = arccos = pointwise(
     "acos",
@@ -898,6 +934,10 @@ acos = arccos = pointwise(
         >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
         tensor([1.0472, 3.1416,    nan])
     """,
+    also="arccos",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 atan = arctan = pointwise(
     "atan",
@@ -911,6 +951,10 @@ atan = arctan = pointwise(
         >>> torch.atan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7854])
     """,
+    also="arctan",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 sinh = pointwise(
     "sinh",
@@ -924,6 +968,9 @@ sinh = pointwise(
         >>> torch.sinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.1752])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 cosh = pointwise(
     "cosh",
@@ -937,6 +984,9 @@ cosh = pointwise(
         >>> torch.cosh(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 1.5431])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 asinh = arcsinh = pointwise(
     "asinh",
@@ -950,6 +1000,10 @@ asinh = arcsinh = pointwise(
         >>> torch.asinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.8814])
     """,
+    also="arcsinh",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 acosh = arccosh = pointwise(
     "acosh",
@@ -963,6 +1017,10 @@ acosh = arccosh = pointwise(
         >>> torch.acosh(torch.tensor([1.0, 2.0]))
         tensor([0.0000, 1.3170])
     """,
+    also="arccosh",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 atanh = arctanh = pointwise(
     "atanh",
@@ -976,6 +1034,10 @@ atanh = arctanh = pointwise(
         >>> torch.atanh(torch.tensor([0.0, 0.5]))
         tensor([0.0000, 0.5493])
     """,
+    also="arctanh",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 
 
@@ -995,6 +1057,7 @@ atan2 = arctan2 = pointwise(
         >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
         tensor([0.7854, 2.3562])
     """,
+    also="arctan2", method=True, in_place=True, out="promoted", operands="tensors",
 )  # fmt: skip
 hypot = pointwise(
     "hypot", _of_floats("hypot_cpu", np.hypot), x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
@@ -1005,6 +1068,7 @@ hypot = pointwise(
         >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
         tensor([ 5., 13.])
     """,
+    method=True, in_place=True, out="promoted", operands="tensors",
 )  # fmt: skip
 deg2rad = pointwise(
     "deg2rad",
@@ -1019,6 +1083,9 @@ deg2rad = pointwise(
         >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
         tensor([1.5708, 3.1416])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 rad2deg = pointwise(
     "rad2deg",
@@ -1033,6 +1100,9 @@ rad2deg = pointwise(
         >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
         tensor([  0., 180.])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 
 
@@ -1061,6 +1131,10 @@ sinc = pointwise(
         >>> torch.sinc(torch.tensor([0.0, 0.5]))
         tensor([1.0000, 0.6366])
     """,
+    also="special.sinc",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 
 # Activations that are ops of Tensor too -----------------------------------------------------------
@@ -1106,6 +1180,9 @@ tanh = pointwise(
         >>> torch.tanh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
     """,
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 sigmoid = pointwise(
     "sigmoid",
@@ -1119,6 +1196,10 @@ sigmoid = pointwise(
         >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
     """,
+    also="special.expit",
+    method=True,
+    in_place="function",
+    out="promoted",
 )
 relu = pointwise(
     "relu",
@@ -1131,6 +1212,8 @@ relu = pointwise(
         >>> torch.relu(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """,
+    method=True,
+    in_place="function",
 )
 
 # Absolute value, sign, rounding -------------------------------------------------------------------
@@ -1154,6 +1237,9 @@ sign = pointwise(
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """,
+    method=True,
+    in_place=True,
+    out="same",
 )
 sgn = pointwise(
     "sgn",
@@ -1166,8 +1252,11 @@ sgn = pointwise(
         >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """,
+    method=True,
+    in_place=True,
+    out="same",
 )
-abs = absolute = pointwise(
+abs = pointwise(
     "abs",
     _without("b", "abs_cpu", np.abs),
     x=lambda g, x: g * sgn(x),
@@ -1178,7 +1267,11 @@ abs = absolute = pointwise(
         >>> torch.abs(torch.tensor([-1.5, 2.0]))
         tensor([1.5000, 2.0000])
     """,
+    method=True,
+    in_place="function",
+    out="same",
 )
+public("absolute", method=True, in_place=True, out="same")(abs)
 floor = pointwise(
     "floor",
     _without("b", "floor_vml_cpu", np.floor),
@@ -1190,6 +1283,9 @@ floor = pointwise(
         >>> torch.floor(torch.tensor([-0.5, 1.7]))
         tensor([-1.,  1.])
     """,
+    method=True,
+    in_place="function",
+    out="same",
 )
 ceil = pointwise(
     "ceil",
@@ -1202,6 +1298,9 @@ ceil = pointwise(
         >>> torch.ceil(torch.tensor([-1.5, 1.2]))
         tensor([-1.,  2.])
     """,
+    method=True,
+    in_place="function",
+    out="same",
 )
 trunc = fix = pointwise(
     "trunc",
@@ -1214,6 +1313,10 @@ trunc = fix = pointwise(
         >>> torch.trunc(torch.tensor([-1.7, 1.7]))
         tensor([-1.,  1.])
     """,
+    also="fix",
+    method=True,
+    in_place="function",
+    out="same",
 )
 frac = pointwise(
     "frac",
@@ -1226,9 +1329,13 @@ frac = pointwise(
         >>> torch.frac(torch.tensor([-1.25, 2.5]))
         tensor([-0.2500,  0.5000])
     """,
+    method=True,
+    in_place="function",
+    out="same",
 )
 
 
+@public(method=True)
 def positive(input: Tensor) -> Tensor:
     """Return `input` itself.
 
@@ -1257,6 +1364,8 @@ signbit = pointwise(
         >>> torch.signbit(torch.tensor([1.0, -0.0]))
         tensor([False,  True])
     """,
+    method=True,
+    out="boolean result",
 )
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
@@ -1268,9 +1377,11 @@ copysign = pointwise(
         >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
         tensor([-1.,  2.])
     """,
+    method=True, in_place=True, out="promoted", operands="tensor first",
 )  # fmt: skip
 
 
+@public(also="special.round", method=True, in_place="function", out="same")
 @op(x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
 def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
@@ -1306,6 +1417,7 @@ maximum = pointwise(
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
     """,
+    method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 minimum = pointwise(
     "minimum", np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
@@ -1316,6 +1428,7 @@ minimum = pointwise(
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
     """,
+    method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 fmax = pointwise(
     "fmax", np.fmax,
@@ -1327,6 +1440,7 @@ fmax = pointwise(
         >>> torch.fmax(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([3., 2.])
     """,
+    method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 fmin = pointwise(
     "fmin", np.fmin,
@@ -1338,6 +1452,7 @@ fmin = pointwise(
         >>> torch.fmin(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([1., 2.])
     """,
+    method=True, out="promoted", operands="tensors",
 )  # fmt: skip
 
 
@@ -1419,6 +1534,7 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
     return x >= min if max is None else (x >= min) & (x <= max)
 
 
+@public(also="clip", method=True, out="clamp")
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return `input` bounded below by `min` and above by `max`, numbers or tensors that broadcast.
 
@@ -1473,9 +1589,9 @@ def bounds_of(input: Tensor, min: Any, max: Any) -> list[Any]:
 
 
 _NO_TENSOR = frozenset((builtins.int, builtins.float, type(None)))
-clip = clamp
 
 
+@public(method=True, out="clamp")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return `input` bounded below by `min`.
 
@@ -1491,6 +1607,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return _clamp_min_to(*_alike_or_none(input, min))
 
 
+@public(method=True, out="clamp")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return `input` bounded above by `max`.
 
@@ -1517,6 +1634,7 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
     return floating and type(bound) in _REAL
 
 
+@public(method=True, in_place="function", out="nan_to_num")
 @op(x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers as they are.
@@ -1570,6 +1688,7 @@ def _lerp_to(x: Any, end: Any, weight: Any) -> Any:
 renamed(_lerp_to, "LerpBackward1")
 
 
+@public(method=True, out="promoted")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return `input + weight * (end - input)`, computed from the nearer end.
 
@@ -1622,6 +1741,7 @@ def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return x + (tensor1 * tensor2 if value == 1 else _factor(value, x) * tensor1 * tensor2)
 
 
+@public(method=True, out="promoted")
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return `input + value * tensor1 * tensor2`.
 
@@ -1648,6 +1768,7 @@ def _addcdiv(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return x + (tensor1 / tensor2 if value == 1 else _factor(value, x) * tensor1 / tensor2)
 
 
+@public(method=True, out="promoted")
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return `input + value * tensor1 / tensor2`.
 
@@ -1697,6 +1818,10 @@ eq = pointwise(
         >>> torch.eq(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True, False])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 ne = not_equal = pointwise(
     "ne",
@@ -1710,6 +1835,11 @@ ne = not_equal = pointwise(
         >>> torch.ne(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False,  True])
     """,
+    also="not_equal",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 lt = less = pointwise(
     "lt",
@@ -1723,6 +1853,11 @@ lt = less = pointwise(
         >>> torch.lt(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False, False])
     """,
+    also="less",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 le = less_equal = pointwise(
     "le",
@@ -1736,6 +1871,11 @@ le = less_equal = pointwise(
         >>> torch.le(torch.tensor([1, 2, 3]), 2)
         tensor([ True,  True, False])
     """,
+    also="less_equal",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 gt = greater = pointwise(
     "gt",
@@ -1749,6 +1889,11 @@ gt = greater = pointwise(
         >>> torch.gt(torch.tensor([1, 2, 3]), 2)
         tensor([False, False,  True])
     """,
+    also="greater",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 ge = greater_equal = pointwise(
     "ge",
@@ -1762,6 +1907,11 @@ ge = greater_equal = pointwise(
         >>> torch.ge(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True,  True])
     """,
+    also="greater_equal",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensor first",
 )
 logical_and = pointwise(
     "logical_and",
@@ -1775,6 +1925,10 @@ logical_and = pointwise(
         >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([False, False,  True])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
 )
 logical_or = pointwise(
     "logical_or",
@@ -1788,6 +1942,10 @@ logical_or = pointwise(
         >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
         tensor([False,  True,  True])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
 )
 logical_xor = pointwise(
     "logical_xor",
@@ -1801,6 +1959,10 @@ logical_xor = pointwise(
         >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([ True,  True, False])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
 )
 logical_not = pointwise(
     "logical_not",
@@ -1813,6 +1975,9 @@ logical_not = pointwise(
         >>> torch.logical_not(torch.tensor([0, 1, -2]))
         tensor([ True, False, False])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
 )
 bitwise_and = pointwise(
     "bitwise_and",
@@ -1826,6 +1991,10 @@ bitwise_and = pointwise(
         >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
         tensor([1, 2])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="number first",
 )
 bitwise_or = pointwise(
     "bitwise_or",
@@ -1839,6 +2008,10 @@ bitwise_or = pointwise(
         >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
         tensor([7, 7])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="number first",
 )
 bitwise_xor = pointwise(
     "bitwise_xor",
@@ -1852,6 +2025,10 @@ bitwise_xor = pointwise(
         >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
         tensor([6, 5])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="number first",
 )
 bitwise_not = pointwise(
     "bitwise_not",
@@ -1864,6 +2041,9 @@ bitwise_not = pointwise(
         >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
         (tensor([-1, -6]), tensor([False,  True]))
     """,
+    method=True,
+    in_place=True,
+    out="same",
 )
 bitwise_left_shift = pointwise(
     "bitwise_left_shift",
@@ -1877,6 +2057,10 @@ bitwise_left_shift = pointwise(
         >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
         tensor([ 4, 12])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="number first",
 )
 bitwise_right_shift = pointwise(
     "bitwise_right_shift",
@@ -1890,6 +2074,10 @@ bitwise_right_shift = pointwise(
         >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
         tensor([ 2, -2])
     """,
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="number first",
 )
 isnan = pointwise(
     "isnan",
@@ -1902,6 +2090,7 @@ isnan = pointwise(
         >>> torch.isnan(torch.tensor([1.0, torch.nan]))
         tensor([False,  True])
     """,
+    method=True,
 )
 isinf = pointwise(
     "isinf",
@@ -1914,6 +2103,7 @@ isinf = pointwise(
         >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
         tensor([False,  True])
     """,
+    method=True,
 )
 isfinite = pointwise(
     "isfinite",
@@ -1926,6 +2116,7 @@ isfinite = pointwise(
         >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
         tensor([ True, False, False])
     """,
+    method=True,
 )
 isposinf = pointwise(
     "isposinf",
@@ -1938,6 +2129,8 @@ isposinf = pointwise(
         >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
         tensor([ True, False])
     """,
+    method=True,
+    out="boolean result",
 )
 isneginf = pointwise(
     "isneginf",
@@ -1950,6 +2143,8 @@ isneginf = pointwise(
         >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
         tensor([False,  True])
     """,
+    method=True,
+    out="boolean result",
 )
 isreal = pointwise(
     "isreal",
@@ -1962,9 +2157,11 @@ isreal = pointwise(
         >>> torch.isreal(torch.tensor([1.0, 2.0]))
         tensor([True, True])
     """,
+    method=True,
 )
 
 
+@public()
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two, tensors or numbers, gives.
 
@@ -1982,6 +2179,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     return dtypes.result_dtype(*operands)
 
 
+@public(method=True)
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -2023,6 +2221,7 @@ def isclose(
     return close
 
 
+@public(method=True)
 def allclose(
     input: Tensor,
     other: Tensor,
@@ -2046,6 +2245,7 @@ def allclose(
     return builtins.bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
+@public(method=True)
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Return whether both have the same shape and the same elements.
 

@@ -34,14 +34,10 @@ from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.pointwise import zero_gradient
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor, check_tensors, renamed
 
-__all__ = [
-    "Generator", "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad",
-    "bernoulli", "binomial", "default_generator", "get_rng_state", "initial_seed", "manual_seed",
-    "multinomial", "native_dropout", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "randperm", "seed", "set_rng_state",
-]  # fmt: skip
+__all__ = ["Generator", "default_generator"]
 
 
 class Generator:
@@ -173,6 +169,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
+@public()
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again from `seed`, and return it.
 
@@ -188,6 +185,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
+@public()
 def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
 
@@ -199,6 +197,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
+@public()
 def initial_seed() -> int:
     """Return the seed that the default generator was started from.
 
@@ -211,6 +210,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+@public()
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -225,6 +225,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
+@public()
 def set_rng_state(new_state: Tensor) -> None:
     """Put back what `get_rng_state` returned.
 
@@ -366,6 +367,7 @@ _C_NAMES = {
 }  # fmt: skip
 
 
+@public("", method="uniform_")
 def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
@@ -420,6 +422,7 @@ def _bounds(
     return values["from"], values["to"]
 
 
+@public("", method="normal_")
 def normal_(
     x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None
 ) -> Tensor:
@@ -449,6 +452,7 @@ def normal_(
     return _fill(_NORMAL, x, kernels.normal, _source("normal_", generator), mean, std)
 
 
+@public("", method="log_normal_")
 def log_normal_(
     x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None
 ) -> Tensor:
@@ -470,6 +474,7 @@ def log_normal_(
     return _fill(_LOG_NORMAL, x, kernels.log_normal, _source("log_normal_", generator), mean, std)
 
 
+@public("", method="exponential_")
 def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with exponentially distributed numbers, of the density lambd exp(-lambd x).
 
@@ -489,6 +494,7 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
     return _fill(_EXPONENTIAL, x, kernels.exponential, _source("exponential_", generator), lambd)
 
 
+@public("", method="cauchy_")
 def cauchy_(
     x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None
 ) -> Tensor:
@@ -517,6 +523,7 @@ def _check_continuous(what: str, x: Tensor, kind: str) -> None:
         )
 
 
+@public("", method="geometric_")
 def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with how many trials it takes to succeed, each with probability p.
 
@@ -536,6 +543,7 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
     return _fill(_GEOMETRIC, x, kernels.geometric, _source("geometric_", generator), p)
 
 
+@public("", method="random_")
 def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with integers of [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
@@ -644,6 +652,7 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
             )
 
 
+@public("", method="bernoulli_")
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with ones, each with probability p, and zeros.
 
@@ -726,6 +735,7 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 # New tensors --------------------------------------------------------------------------------------
 
 
+@public(method=True)
 def bernoulli(
     input: Tensor,
     p: float | None = None,
@@ -761,6 +771,7 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
+@public()
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -879,6 +890,7 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
+@public()
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -916,6 +928,7 @@ def rand(
     return _requiring(made, requires_grad, out)
 
 
+@public()
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -942,6 +955,7 @@ def randn(
     return _requiring(made, requires_grad, out)
 
 
+@public()
 def randint(
     *args: Any,
     low: int = 0,
@@ -1003,6 +1017,7 @@ def randint(
     return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad, out)
 
 
+@public()
 def randperm(
     n: int,
     *,
@@ -1059,6 +1074,7 @@ def randperm(
     return _requiring(made, requires_grad) if out is None else made
 
 
+@public()
 def rand_like(
     input: Tensor,
     *,
@@ -1082,6 +1098,7 @@ def rand_like(
     return _requiring(uniform_(made, generator=generator), requires_grad)
 
 
+@public()
 def randn_like(
     input: Tensor,
     *,
@@ -1114,6 +1131,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
+@public()
 def randint_like(
     input: Tensor,
     *args: Any,
@@ -1144,6 +1162,7 @@ def randint_like(
     return _requiring(_integers(made, _source("randint_like", generator), low, high), requires_grad)
 
 
+@public(method=True)
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -1212,6 +1231,7 @@ def multinomial(
     return out
 
 
+@public()
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Return `input` with elements zeroed with probability p, the others over 1 - p; and which were kept.
 
@@ -1279,6 +1299,7 @@ def _poisson(x: Any, source: Any) -> Any:
     return _number_drawn("poisson_cpu", draw, source, x)
 
 
+@public()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Return Poisson numbers, each with the rate that `input` holds.
 
@@ -1318,6 +1339,7 @@ def _binomial(count: Any, p: Any, source: Any) -> Any:
 _binomial.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
+@public()
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Return numbers of successes in `count` trials, each of which succeeds with probability `prob`.
 

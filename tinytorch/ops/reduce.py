@@ -19,13 +19,8 @@ from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
 from tinytorch.ops.pointwise import abs as absolute
 from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor, renamed
-
-__all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "cummax",
-    "cummin", "cumprod", "cumsum", "logsumexp", "max", "mean", "median", "min", "nanmean",
-    "nanmedian", "nansum", "norm", "prod", "std", "std_mean", "sum", "var", "var_mean",
-]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
 
@@ -99,6 +94,7 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
     return kernels.spread(x, shape, dim)
 
 
+@public(method=True, out="typed")
 @op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
@@ -131,6 +127,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
     return kernels.total(x, dim, keepdim)
 
 
+@public(method=True, out="mean")
 @op(
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
@@ -176,6 +173,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
     return kernels.count_of(shape, kernels.axes_of(dim, len(shape), ""))
 
 
+@public(method=True, out="nansum")
 @op(x=lambda g, x, dim: _nansum_x(g, x, dim))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum as `sum` does, NaN counted as zero.
@@ -196,6 +194,7 @@ def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
     return spread(g, x._array.shape, dim).masked_fill(isnan(x), 0)
 
 
+@public(method=True, out="nansum")
 @_numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean as `mean` does, of the elements that are not NaN.
@@ -240,6 +239,7 @@ def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
+@public("", method="sum_to_size")
 def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
 
@@ -299,6 +299,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
+@public(method=True, out="typed", autocast="float32")
 @_numpy_names
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of all elements, or along the dimension `dim`.
@@ -355,6 +356,7 @@ def _cumsum_x(g: Any, dim: int) -> Any:
     return cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g
 
 
+@public(method=True, in_place=True, out="typed")
 @op(x=_cumsum_x)
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
@@ -376,6 +378,7 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     return _accumulated(np.add, x, dim, dtype, "cumsum")
 
 
+@public(method=True, in_place=True, out="typed")
 @op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running products along `dim`: element k is the product of the elements 0 … k.
@@ -473,6 +476,7 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
     return _kept(g, shape, dim) / count * ties.to(g.dtype)
 
 
+@public(method=True, out="amax")
 @op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element, of all or over the dimensions `dim`; NaN where there is one.
@@ -500,6 +504,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
+@public(method=True, out="amax")
 @op(x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element, of all or over the dimensions `dim`; NaN where there is one.
@@ -580,6 +585,7 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     )
 
 
+@public(method=True, out="max")
 @_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; or along `dim` with its index; or the larger of two tensors.
@@ -624,6 +630,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     return _max_all(input) if dim is None else _max_dim(input, dim, keepdim)
 
 
+@public(method=True, out="max")
 @_dim_or_other
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; or along `dim` with its index; or the smaller of two tensors.
@@ -663,6 +670,7 @@ def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
     return (least, most) if keepdim else (kernels.in_rows(least), kernels.in_rows(most))
 
 
+@public(method=True, out="exact")
 @_numpy_names
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
@@ -701,6 +709,7 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     return x.argmax(axis) if name == "argmax" else x.argmin(axis)
 
 
+@public(method=True, out="exact")
 @op(x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties): flattened, or along `dim`.
@@ -719,6 +728,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _arg(x, dim, keepdim, "argmax")
 
 
+@public(method=True, out="exact")
 @op(x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties): flattened, or along `dim`.
@@ -772,6 +782,7 @@ def _cummin(x: Any, dim: int) -> Any:
     return _running(np.minimum, x, dim)
 
 
+@public(method=True, out="cummax")
 @_numpy_names
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
@@ -785,6 +796,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
+@public(method=True, out="cummax")
 @_numpy_names
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the running minima along `dim`, as a named tuple `(values, indices)`.
@@ -851,6 +863,7 @@ _median_dim.op.node_class.__name__ = "MedianBackward1"
 _nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
 
 
+@public(method=True, out="median")
 @_numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median; or along `dim` with its index. Of an even number it is the lower one.
@@ -876,6 +889,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
 
 
+@public(method=True, out="median")
 @_numpy_names
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median as `median` does, of the elements that are not NaN.
@@ -981,6 +995,7 @@ def _moment(
     return function(input, axes, degrees, keepdim)
 
 
+@public(method=True, out="castable")
 @_numpy_names
 def var(
     input: Tensor,
@@ -1012,6 +1027,7 @@ def var(
     return made
 
 
+@public(method=True, out="castable")
 @_numpy_names
 def std(
     input: Tensor,
@@ -1034,6 +1050,7 @@ def std(
     return made
 
 
+@public()
 @_numpy_names
 def var_mean(
     input: Tensor,
@@ -1056,6 +1073,7 @@ def var_mean(
     return made
 
 
+@public()
 @_numpy_names
 def std_mean(
     input: Tensor,
@@ -1118,6 +1136,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
     return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)
 
 
+@public("linalg.vector_norm", out="exact")
 @_numpy_names
 def vector_norm(
     input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -1213,6 +1232,7 @@ def norm(
     return made
 
 
+@public(also="special.logsumexp", method=True, out="logsumexp")
 @op(x=lambda g, x, out, dim: _logsumexp_x(g, x, out, dim))
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed so that nothing overflows.
@@ -1255,6 +1275,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     return out.astype(np.uint8) if x.dtype == np.uint8 else out
 
 
+@public(method=True, out="boolean")
 @op(x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is not zero: of all, or over the dimensions `dim`.
@@ -1273,6 +1294,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth(np.logical_or, x, dim, keepdim, "any")
 
 
+@public(method=True, out="boolean")
 @op(x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are not zero: of all, or over the dimensions `dim`.
@@ -1291,6 +1313,7 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth(np.logical_and, x, dim, keepdim, "all")
 
 
+@public(method=True)
 @op(x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return how many elements are not zero: of all, or over the dimensions `dim`.

@@ -6,9 +6,41 @@ import operator
 from typing import Any
 
 __all__ = [
-    "aminmax", "cummax", "cummin", "frexp", "histogram", "histogramdd", "kthvalue", "max", "median", "min", "mode",
-    "nanmedian", "sort", "topk",
-]  # fmt: skip
+    "aminmax",
+    "cummax",
+    "cummin",
+    "frexp",
+    "geqrf",
+    "histogram",
+    "histogramdd",
+    "kthvalue",
+    "linalg_cholesky_ex",
+    "linalg_eigh",
+    "linalg_inv_ex",
+    "linalg_ldl_factor",
+    "linalg_ldl_factor_ex",
+    "linalg_lstsq",
+    "linalg_lu",
+    "linalg_lu_factor",
+    "linalg_lu_factor_ex",
+    "linalg_qr",
+    "linalg_slogdet",
+    "linalg_solve_ex",
+    "linalg_svd",
+    "lu_unpack",
+    "lu_with_info",
+    "max",
+    "median",
+    "min",
+    "mode",
+    "nanmedian",
+    "qr",
+    "slogdet",
+    "sort",
+    "svd",
+    "topk",
+    "triangular_solve",
+]
 
 
 class _Result(tuple[Any, ...]):

@@ -20,21 +20,12 @@ from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import strided
-from tinytorch.core.op import op, pointwise, view_op
+from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.ops import autocast
-
-__all__ = [
-    "adjoint", "as_strided", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
-    "broadcast_tensors", "broadcast_to", "cartesian_prod", "cat", "chunk", "clone", "column_stack", "concat",
-    "concatenate", "diag", "diag_embed", "diagflat", "diagonal", "dsplit", "dstack", "flatten", "flip", "fliplr",
-    "flipud", "hsplit", "hstack", "is_complex", "is_floating_point", "meshgrid", "moveaxis", "movedim", "narrow",
-    "numel", "permute", "ravel", "real", "repeat_interleave", "reshape", "roll", "rot90", "row_stack", "select",
-    "split", "split_with_sizes", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose",
-    "tril", "triu", "unbind", "unflatten", "unsqueeze", "vsplit", "vstack",
-]  # fmt: skip
+from tinytorch.ops.register import members, pointwise, public
 
 
 def renamed(caller: Any, name: str) -> Any:
@@ -78,6 +69,7 @@ _sections_or_indices = also_by(
 )
 
 
+@public("nn.functional.check_tensor")
 def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
     """Raise PyTorch's error unless `value` is a tensor."""
     if not isinstance(value, Tensor):
@@ -155,6 +147,7 @@ def _some_dim(input: Tensor, name: str) -> None:
 _view = view_op("View", lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
+@public("", method="view")
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """Return a view of the same memory in another shape, or with its bytes read as another dtype.
 
@@ -197,6 +190,7 @@ def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     return made
 
 
+@public("", method="view_as")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` viewed in the shape of `other`.
 
@@ -223,6 +217,7 @@ def _unsafe_view(x: Any, shape: tuple[int, ...]) -> Any:
     return x.reshape(shape)
 
 
+@public(method=True)
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the strides allow it, a copy where not.
 
@@ -256,6 +251,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     return _unsafe_view(_contiguous(input), sizes)
 
 
+@public("", method="reshape_as")
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` in the shape of `other`; see `reshape`.
 
@@ -269,6 +265,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return reshape(input, other._array.shape)
 
 
+@public(method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` made one.
 
@@ -296,6 +293,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:start], length, *shape[end + 1 :]))
 
 
+@public(method=True)
 def ravel(input: Tensor) -> Tensor:
     """Return all elements in one dimension, a view where the memory is contiguous.
 
@@ -307,6 +305,7 @@ def ravel(input: Tensor) -> Tensor:
     return _view(contiguous(input), (-1,)) if numel(input) else _view(contiguous(input), (0,))
 
 
+@public(method=True)
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with dimension `dim` split up into dimensions of `sizes`, one of which may be -1.
 
@@ -368,6 +367,7 @@ renamed(_squeeze_dim, "SqueezeBackward1")
 renamed(_squeeze_dims, "SqueezeBackward2")
 
 
+@public(method=True)
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view without the dimensions of length 1: all of them, or those of `dim` that have that length.
 
@@ -397,6 +397,7 @@ def _unsqueeze(x: Any, dim: int) -> Any:
     return x[(slice(None),) * axis_of(dim, x.ndim + 1, "unsqueeze") + (None,)]
 
 
+@public(method=True)
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view with a new dimension of length 1 at position `dim`, from `-ndim - 1` to `ndim`.
 
@@ -438,6 +439,7 @@ _transpose = view_op("Transpose", lambda g, dim0, dim1: _transpose(g, dim0, dim1
 _t = view_op("T", lambda g: _t(g))(lambda x: x.T if x.ndim == 2 else x[...])
 
 
+@public(also="swapdims", method=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a view with two dimensions exchanged.
 
@@ -449,6 +451,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return _transpose(input, dim0, dim1)
 
 
+@public(method=True)
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Return `transpose(input, axis0, axis1)`, under NumPy's name.
 
@@ -460,9 +463,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return _transpose(input, axis0, axis1)
 
 
-swapdims = transpose
-
-
+@public(method=True)
 def t(input: Tensor) -> Tensor:
     """Return the transpose of a matrix as a view; vectors and numbers as they are.
 
@@ -507,6 +508,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
 _permute = view_op("Permute", _permute_back)(lambda x, dims: _permuted(x, dims))
 
 
+@public(method=True)
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
 
@@ -521,6 +523,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _permute(input, _ints("permute", "dims", dims, named))
 
 
+@public(also="moveaxis", method=True)
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
 
@@ -560,9 +563,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return _permute(input, tuple(order))
 
 
-moveaxis = movedim
-
-
+@public(method=True)
 def adjoint(input: Tensor) -> Tensor:
     """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices.
 
@@ -660,6 +661,7 @@ def _mH(input: Tensor) -> Tensor:
     return _transposed_matrices(input, "mH")
 
 
+@public()
 def real(input: Tensor) -> Tensor:
     """Return `input`: there are no complex numbers here.
 
@@ -698,6 +700,7 @@ inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(
 aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
 
 
+@public(method=True)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a view of the elements from `start` to `start + length` of a dimension.
 
@@ -741,6 +744,7 @@ def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
     return part(input, (*(slice(None),) * axis, slice(start, end)))
 
 
+@public(method=True)
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """Return a view of the elements at `index` of a dimension, without that dimension.
 
@@ -773,6 +777,7 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     return kernels.expand(x, size)
 
 
+@public("", method="expand")
 def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """Return a view in which dimensions of length 1 are repeated without copying, and new ones stand in front.
 
@@ -793,6 +798,7 @@ def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> T
     return _expand(input, _ints("expand", "size", size, named))
 
 
+@public("", method="expand_as")
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` expanded to the shape of `other`.
 
@@ -806,6 +812,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return _expand(input, other._array.shape)
 
 
+@public(method=True)
 def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`.
 
@@ -839,6 +846,7 @@ def _diagonal_copy(x: Any, offset: int) -> Any:
 renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 
+@public(method=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a view of the diagonals of the planes of `dim1` and `dim2`, as the last dimension.
 
@@ -856,6 +864,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     return _diagonal(input, offset, dim1, dim2)
 
 
+@public(method=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return zeros with the last dimension of `input` on the diagonals of two new dimensions.
 
@@ -890,6 +899,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return _embed_diagonal(input, tuple(sizes), offset, *axes)
 
 
+@public(method=True, out="exact")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return a copy of a matrix's diagonal, or the matrix that has a vector on its diagonal.
 
@@ -911,6 +921,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
 
 
+@public(method=True)
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Return the matrix that has all elements of `input` on its diagonal, or `offset` places above it.
 
@@ -935,6 +946,7 @@ def _fold(x: Any, shape: tuple[int, ...], dimension: int, size: int, step: int) 
     return kernels.overlap_add(x, shape, dimension, size, step)
 
 
+@public("", method="unfold")
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a view of windows of `size` elements, `step` apart, along a dimension; a window is the last dimension.
 
@@ -951,6 +963,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
+@public(method=True)
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` by sizes, strides and an offset, all in elements.
 
@@ -1004,6 +1017,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
     return kernels.pieces(x, sizes, dim)
 
 
+@public(method=True)
 @also_by(split_size="split_size_or_sections")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
@@ -1039,6 +1053,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes, axis)
 
 
+@public(method=True)
 @axis_is_dim
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
@@ -1069,6 +1084,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _split_with_sizes(input, sizes, axis)
 
 
+@public(method=True)
 @axis_is_dim
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into at most `chunks` views of one size, the last may be smaller.
@@ -1092,6 +1108,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
 
 
+@public(method=True)
 @axis_is_dim
 @_sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -1170,6 +1187,7 @@ def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tu
     return tensor_split(input, how, dim)
 
 
+@public(method=True)
 @_sections_or_indices
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`.
@@ -1185,6 +1203,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
+@public(method=True)
 @_sections_or_indices
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its first dimension; see `tensor_split`.
@@ -1197,6 +1216,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _split_along(input, indices_or_sections, "vsplit", 0, 2)
 
 
+@public(method=True)
 @_sections_or_indices
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its third dimension; see `tensor_split`.
@@ -1223,6 +1243,7 @@ def _unbind(x: Any, dim: int) -> Any:
     return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
 
 
+@public(method=True)
 @axis_is_dim
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of the elements of a dimension, without that dimension.
@@ -1309,6 +1330,7 @@ def _copier(memory_format: Any) -> Any:
         ) from None
 
 
+@public(method=True)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Return a copy, its dimensions in the same order in memory unless `memory_format` says otherwise.
 
@@ -1323,6 +1345,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return (_clone if memory_format is None else _copier(memory_format))(input)
 
 
+@public("", method="contiguous")
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """Return `input` itself if its elements lie in memory in order, else a copy for which that holds.
 
@@ -1338,6 +1361,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
 
 
+@public("", method="is_contiguous")
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     """Return whether the elements lie in memory in order (of `memory_format`), without gaps.
 
@@ -1395,6 +1419,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
     return list(tensors)
 
 
+@public(also="concat concatenate", out="cat")
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
@@ -1418,9 +1443,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     return _cat(autocast.promoted(tensors) if autocast.on else tensors, dim)
 
 
-concat = concatenate = cat
-
-
+@public(out="cat")
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return tensors of one shape side by side along a new dimension.
 
@@ -1452,6 +1475,7 @@ def _some(name: str, tensors: Any) -> list[Tensor]:
     return found
 
 
+@public(out="cat")
 def hstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors along their only one.
 
@@ -1464,6 +1488,7 @@ def hstack(tensors: Any) -> Tensor:
     return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)
 
 
+@public(also="row_stack", out="cat")
 def vstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their first dimension, vectors as rows.
 
@@ -1476,9 +1501,7 @@ def vstack(tensors: Any) -> Tensor:
     return cat([atleast_2d(each) for each in _some("vstack", tensors)], 0)
 
 
-row_stack = vstack
-
-
+@public(out="cat")
 def dstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their third dimension.
 
@@ -1491,6 +1514,7 @@ def dstack(tensors: Any) -> Tensor:
     return cat([atleast_3d(each) for each in _some("dstack", tensors)], 2)
 
 
+@public(out="cat")
 def column_stack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors as columns.
 
@@ -1530,6 +1554,7 @@ def _block_diag(xs: Any) -> Any:
     return out
 
 
+@public()
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
 
@@ -1578,6 +1603,7 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     return np.tile(x, repeats)
 
 
+@public("", method="repeat")
 def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
 
@@ -1594,6 +1620,7 @@ def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     return _repeat(input, _ints("repeat", "repeats", repeats, named))
 
 
+@public(method=True)
 def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
 
@@ -1608,6 +1635,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
+@public(method=True)
 @axis_is_dim
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
@@ -1680,6 +1708,7 @@ def _interleaved(counts: Any, output_size: Any) -> Any:
     return indices.astype(counts.dtype, copy=False)
 
 
+@public()
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: for each vector, its elements expanded along all other dimensions.
 
@@ -1734,6 +1763,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
+@public()
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all combinations of elements of the vectors, one of each, as rows.
 
@@ -1751,6 +1781,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)
 
 
+@public()
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape that tensors of these shapes broadcast to.
 
@@ -1780,6 +1811,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(result)
 
 
+@public()
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return the tensors expanded to the shape that they broadcast to.
 
@@ -1820,6 +1852,7 @@ def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor
     return tuple([one(each) for each in _tensors(name, tensors)])
 
 
+@public()
 def atleast_1d(*tensors: Any) -> Any:
     """Return numbers as tensors of one dimension, others as they are; a tuple for several.
 
@@ -1831,6 +1864,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _atleast("atleast_1d", tensors, lambda x: x if x._array.ndim else reshape(x, (1,)))
 
 
+@public()
 def atleast_2d(*tensors: Any) -> Any:
     """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
 
@@ -1847,6 +1881,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _atleast("atleast_2d", tensors, one)
 
 
+@public()
 def atleast_3d(*tensors: Any) -> Any:
     """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
 
@@ -1873,6 +1908,7 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
 
 
+@public(method=True)
 def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a copy with the elements in reverse order along the dimensions.
 
@@ -1884,6 +1920,7 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _flip(input, _ints("flip", "dims", dims, named))
 
 
+@public(method=True)
 def fliplr(input: Tensor) -> Tensor:
     """Return a copy with the elements of the second dimension in reverse order.
 
@@ -1902,6 +1939,7 @@ def fliplr(input: Tensor) -> Tensor:
     return _flip(input, (1,))
 
 
+@public(method=True)
 def flipud(input: Tensor) -> Tensor:
     """Return a copy with the elements of the first dimension in reverse order.
 
@@ -1932,6 +1970,7 @@ def _in_rows(x: Any) -> Any:
     return x if x.flags.c_contiguous else x.copy("C")
 
 
+@public(method=True)
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
 
@@ -1969,6 +2008,7 @@ def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
     return kernels.rotated(x, k, *dims)
 
 
+@public(method=True)
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
@@ -2000,6 +2040,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     return _rot90(input, int_of(k, "rot90", "k"), (dim0, dim1))
 
 
+@public(method=True, in_place=True, out="exact")
 @op(x=lambda g, diagonal: tril(g, diagonal))
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
@@ -2023,6 +2064,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     return _in_rows(np.tril(x, diagonal))
 
 
+@public(method=True, in_place=True, out="exact")
 @op(x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
@@ -2096,6 +2138,7 @@ def _in_format(
     return made
 
 
+@public("", method="to")
 def to(
     input: Tensor,
     *args: Any,
@@ -2160,6 +2203,7 @@ def to(
     return _converter(kind)(input) if copy or kind is not input.dtype else input
 
 
+@public("", method="type_as")
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of `other`.
 
@@ -2172,6 +2216,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     return converted(input, other.dtype)
 
 
+@public("", method="cpu")
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """Return the tensor itself: it is on the CPU.
 
@@ -2183,6 +2228,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return self if memory_format is None else _in_format(self, self.dtype, memory_format)
 
 
+@public("", method="cuda")
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
@@ -2191,24 +2237,30 @@ def cuda(
 
 
 #: `Tensor.float` and the like. (They are no names of this module, where `float` is Python's.)
-CONVERSIONS = {
-    name: _conversion(getattr(dtypes, name))
-    for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
-} | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
+members(
+    {
+        name: _conversion(getattr(dtypes, name))
+        for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
+    }
+    | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
+)
 
-PROPERTIES = {
-    "H": property(_matrix_adjoint),
-    "T": property(_reversed_dims),
-    "imag": property(_imag),
-    "mH": property(_mH),
-    "mT": property(_mT),
-    "real": property(real),
-}
+members(
+    {
+        "H": property(_matrix_adjoint),
+        "T": property(_reversed_dims),
+        "imag": property(_imag),
+        "mH": property(_mH),
+        "mT": property(_mT),
+        "real": property(real),
+    }
+)
 
 
 # What a tensor's memory looks like ----------------------------------------------------------------
 
 
+@public("", method="size")
 def size(input: Tensor, dim: int | None = None) -> Any:
     """Return the shape, or the length of one dimension.
 
@@ -2224,6 +2276,7 @@ def size(input: Tensor, dim: int | None = None) -> Any:
     return shape[_dimension(dim, shape)]
 
 
+@public("", method="stride")
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Return how many elements lie in memory between neighbours along each dimension, or along one.
 
@@ -2253,6 +2306,7 @@ def _dimension(dim: int, shape: tuple[int, ...]) -> int:
     return axis_of(dim, len(shape), "size")
 
 
+@public(method="nelement numel")
 def numel(input: Tensor) -> int:
     """Return the number of elements.
 
@@ -2265,9 +2319,7 @@ def numel(input: Tensor) -> int:
     return int(input._array.size)
 
 
-nelement = numel
-
-
+@public("", method="dim ndimension")
 def dim(input: Tensor) -> int:
     """Return the number of dimensions.
 
@@ -2279,9 +2331,7 @@ def dim(input: Tensor) -> int:
     return int(input._array.ndim)
 
 
-ndimension = dim
-
-
+@public("", method="storage_offset")
 def storage_offset(input: Tensor) -> int:
     """Return how many elements of the memory come before the tensor's first.
 
@@ -2293,6 +2343,7 @@ def storage_offset(input: Tensor) -> int:
     return kernels.storage_offset(input._array)
 
 
+@public("", method="element_size")
 def element_size(input: Tensor) -> int:
     """Return the bytes of one element.
 
@@ -2304,6 +2355,7 @@ def element_size(input: Tensor) -> int:
     return int(input._array.itemsize)
 
 
+@public("", method="data_ptr")
 def data_ptr(input: Tensor) -> int:
     """Return the address of the first element, in bytes.
 
@@ -2316,6 +2368,7 @@ def data_ptr(input: Tensor) -> int:
     return int(input._array.__array_interface__["data"][0])
 
 
+@public(method=True)
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the dtype is one of floating point.
 
@@ -2328,6 +2381,7 @@ def is_floating_point(input: Tensor) -> bool:
     return input.dtype.is_floating_point
 
 
+@public(method=True)
 def is_complex(input: Tensor) -> bool:
     """Return False: there are no complex numbers here.
 
@@ -2340,6 +2394,7 @@ def is_complex(input: Tensor) -> bool:
     return False
 
 
+@public(method=True)
 def is_signed(input: Tensor) -> bool:
     """Return whether the dtype has negative numbers.
 

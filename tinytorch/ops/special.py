@@ -17,7 +17,7 @@ import numpy as np
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.inplace import in_place
-from tinytorch.core.op import op, pointwise
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
@@ -26,14 +26,8 @@ from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import pointwise as basic
 from tinytorch.ops import return_types
 from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
+from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
-
-__all__ = [
-    "angle", "clamp_max_", "clamp_min_", "conj", "conj_physical", "conj_physical_", "digamma", "erfinv", "frexp",
-    "gcd", "gcd_", "heaviside", "i0", "i0_", "igamma", "igammac", "imag", "is_conj", "is_neg", "lcm", "lcm_",
-    "ldexp", "ldexp_", "lgamma", "logaddexp2", "logcumsumexp", "logit", "logit_", "mvlgamma", "nextafter",
-    "polygamma", "resolve_conj", "resolve_neg",
-]  # fmt: skip
 
 
 def _no_derivative(what: str) -> NoReturn:
@@ -115,6 +109,7 @@ lgamma = pointwise(
     Source:
         DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
     """,
+    also="special.gammaln", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 digamma = pointwise(
     "digamma", gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x),
@@ -128,6 +123,7 @@ digamma = pointwise(
     Source:
         DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
     """,
+    also="special.digamma special.psi", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 
 
@@ -142,6 +138,7 @@ _polygamma, _polygamma_in_place = (
 )
 
 
+@public(also="special.polygamma", out="promoted")
 def polygamma(n: int, input: Tensor) -> Tensor:
     """Return the n-th derivative of `digamma`.
 
@@ -187,6 +184,7 @@ def polygamma_method(self: Tensor, n: int) -> Tensor:
 _write_polygamma = in_place(_polygamma_in_place, "polygamma_")
 
 
+@public("", method="polygamma_")
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """In-place version of `polygamma`: writes the result into this tensor and returns it.
 
@@ -218,6 +216,7 @@ def _mvlgamma(x: Any, p: int) -> Any:
     return total.astype(x.dtype)
 
 
+@public(also="special.multigammaln", method=True, out="promoted")
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension `p`.
 
@@ -247,6 +246,7 @@ def _dimension(p: Any) -> int:
 _write_mvlgamma = in_place(_mvlgamma, "mvlgamma_")
 
 
+@public("", method="mvlgamma_")
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
     """In-place version of `mvlgamma`: writes the result into this tensor and returns it.
 
@@ -266,7 +266,7 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
     return exp((x - 1) * log(y) - y - lgamma(x))
 
 
-igamma = _of_tensors(pointwise(
+igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igamma", _refusing("igamma", gamma.igamma, integers=True),
     x=lambda g: _no_derivative("igamma: input"), y=lambda g, x, y: g * _density(x, y),
     doc="""Return the regularized lower incomplete gamma function P(input, other).
@@ -282,8 +282,8 @@ igamma = _of_tensors(pointwise(
     Source:
         DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
-))  # fmt: skip
-igammac = _of_tensors(pointwise(
+)))  # fmt: skip
+igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igammac", _refusing("igammac", gamma.igammac, integers=True),
     x=lambda g: _no_derivative("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
     doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
@@ -299,7 +299,7 @@ igammac = _of_tensors(pointwise(
     Source:
         DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
-))  # fmt: skip
+)))  # fmt: skip
 zeta = pointwise(
     "special_zeta", _refusing("zeta", gamma.zeta, half=True), floating=True,
     x=lambda g: _no_derivative("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
@@ -313,6 +313,7 @@ zeta = pointwise(
     Source:
         DLMF 25.11.5, Euler and Maclaurin's formula.
     """,
+    public="special.zeta", out="promoted", operands="either",
 )  # fmt: skip
 
 # The normal distribution's family -----------------------------------------------------------------
@@ -326,6 +327,7 @@ erfinv = pointwise(
         >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
     """,
+    also="special.erfinv", method=True, in_place=True, out="promoted",
 )  # fmt: skip
 
 
@@ -353,6 +355,7 @@ i0 = pointwise(
         >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
         tensor([1.0000, 1.2661, 2.2796])
     """,
+    also="special.i0", method=True, in_place="function", out="promoted",
 )  # fmt: skip
 i0e = pointwise(
     "special_i0e", bessel.i0e, floating=True, node_name="SpecialI0E",
@@ -364,6 +367,7 @@ i0e = pointwise(
         >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
         tensor([1.0000, 0.0126])
     """,
+    public="special.i0e", out="promoted",
 )  # fmt: skip
 i1 = pointwise(
     "special_i1", bessel.i1, floating=True, x=_i1_x,
@@ -374,6 +378,7 @@ i1 = pointwise(
         >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
         tensor([ 0.0000,  0.5652, -1.5906])
     """,
+    public="special.i1", out="promoted",
 )  # fmt: skip
 i1e = pointwise(
     "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E", x=_i1e_x,
@@ -384,6 +389,7 @@ i1e = pointwise(
         >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
         tensor([0.0000, 0.0126])
     """,
+    public="special.i1e", out="promoted",
 )  # fmt: skip
 
 
@@ -400,66 +406,66 @@ def _undifferentiable(name: str, kernel: Any, formula: str, example: str) -> Any
     )  # fmt: skip
 
 
-bessel_j0 = _undifferentiable(
+bessel_j0 = public("special.bessel_j0", out="promoted")(_undifferentiable(
     "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
     """bessel_j0(torch.tensor([0.0, 1.0, 10.0]))
         tensor([ 1.0000,  0.7652, -0.2459])""",
-)  # fmt: skip
-bessel_j1 = _undifferentiable(
+))  # fmt: skip
+bessel_j1 = public("special.bessel_j1", out="promoted")(_undifferentiable(
     "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
     """bessel_j1(torch.tensor([0.0, 1.0, 10.0]))
         tensor([0.0000, 0.4401, 0.0435])""",
-)  # fmt: skip
-bessel_y0 = _undifferentiable(
+))  # fmt: skip
+bessel_y0 = public("special.bessel_y0", out="promoted")(_undifferentiable(
     "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
     """bessel_y0(torch.tensor([0.0, 1.0, 10.0]))
         tensor([  -inf, 0.0883, 0.0557])""",
-)  # fmt: skip
-bessel_y1 = _undifferentiable(
+))  # fmt: skip
+bessel_y1 = public("special.bessel_y1", out="promoted")(_undifferentiable(
     "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
     """bessel_y1(torch.tensor([0.0, 1.0, 10.0]))
         tensor([   -inf, -0.7812,  0.2490])""",
-)  # fmt: skip
-modified_bessel_i0 = _undifferentiable(
+))  # fmt: skip
+modified_bessel_i0 = public("special.modified_bessel_i0", out="promoted")(_undifferentiable(
     "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
     """modified_bessel_i0(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 1.2661, 2.2796])""",
-)  # fmt: skip
-modified_bessel_i1 = _undifferentiable(
+))  # fmt: skip
+modified_bessel_i1 = public("special.modified_bessel_i1", out="promoted")(_undifferentiable(
     "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
     """modified_bessel_i1(torch.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.5652, 1.5906])""",
-)  # fmt: skip
-modified_bessel_k0 = _undifferentiable(
+))  # fmt: skip
+modified_bessel_k0 = public("special.modified_bessel_k0", out="promoted")(_undifferentiable(
     "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
     """modified_bessel_k0(torch.tensor([0.0, 1.0, 2.0]))
         tensor([   inf, 0.4210, 0.1139])""",
-)  # fmt: skip
-modified_bessel_k1 = _undifferentiable(
+))  # fmt: skip
+modified_bessel_k1 = public("special.modified_bessel_k1", out="promoted")(_undifferentiable(
     "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
     """modified_bessel_k1(torch.tensor([0.0, 1.0, 2.0]))
         tensor([   inf, 0.6019, 0.1399])""",
-)  # fmt: skip
-scaled_modified_bessel_k0 = _undifferentiable(
+))  # fmt: skip
+scaled_modified_bessel_k0 = public("special.scaled_modified_bessel_k0", out="promoted")(_undifferentiable(
     "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
     """scaled_modified_bessel_k0(torch.tensor([0.0, 1.0, 1000.0]))
         tensor([   inf, 1.1445, 0.0396])""",
-)  # fmt: skip
-scaled_modified_bessel_k1 = _undifferentiable(
+))  # fmt: skip
+scaled_modified_bessel_k1 = public("special.scaled_modified_bessel_k1", out="promoted")(_undifferentiable(
     "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
     """scaled_modified_bessel_k1(torch.tensor([0.0, 1.0, 1000.0]))
         tensor([   inf, 1.6362, 0.0396])""",
-)  # fmt: skip
-airy_ai = _undifferentiable(
+))  # fmt: skip
+airy_ai = public("special.airy_ai", out="promoted")(_undifferentiable(
     "airy_ai", bessel.airy_ai, "Airy's function Ai",
     """airy_ai(torch.tensor([-2.0, 0.0, 2.0]))
         tensor([0.2274, 0.3550, 0.0349])""",
-)  # fmt: skip
-spherical_bessel_j0 = _undifferentiable(
+))  # fmt: skip
+spherical_bessel_j0 = public("special.spherical_bessel_j0", out="promoted")(_undifferentiable(
     "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
     """spherical_bessel_j0(torch.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 0.8415, 0.4546])""",
-)  # fmt: skip
+))  # fmt: skip
 
 # The normal distribution's family, continued ------------------------------------------------------
 
@@ -473,6 +479,7 @@ ndtr = pointwise(
         >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0.1587, 0.5000, 0.8413])
     """,
+    public="special.ndtr", out="promoted",
 )  # fmt: skip
 ndtri = pointwise(
     "special_ndtri", _refusing("ndtri", kernels.ndtri, half=True), floating=True,
@@ -484,6 +491,7 @@ ndtri = pointwise(
         >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
         tensor([   -inf, -0.9998,  0.0000])
     """,
+    public="special.ndtri", out="promoted",
 )  # fmt: skip
 log_ndtr = pointwise(
     "special_log_ndtr", _refusing("log_ndtr", kernels.log_ndtr, half=True), floating=True,
@@ -495,6 +503,7 @@ log_ndtr = pointwise(
         >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
         tensor([-5.0055e+03, -6.9315e-01])
     """,
+    public="special.log_ndtr", out="promoted",
 )  # fmt: skip
 erfcx = pointwise(
     "special_erfcx", _refusing("erfcx", kernels.erfcx, half=True), floating=True,
@@ -506,6 +515,7 @@ erfcx = pointwise(
         >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
         tensor([1.0000, 0.4276, 0.0056])
     """,
+    public="special.erfcx", out="promoted",
 )  # fmt: skip
 
 # Logarithms and exponentials ----------------------------------------------------------------------
@@ -528,6 +538,7 @@ entr = pointwise(
         >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
         tensor([  -inf, 0.0000, 0.3466])
     """,
+    public="special.entr", out="promoted",
 )  # fmt: skip
 
 
@@ -548,8 +559,9 @@ xlog1py = pointwise(
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """,
+    public="special.xlog1py", out="promoted", operands="either",
 )  # fmt: skip
-logaddexp2 = _of_tensors(pointwise(
+logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
     "logaddexp2", _refusing("logaddexp2", _wide(np.logaddexp2), integers=True),
     x=lambda g, x, y: g / (1 + basic.exp2(y - x)), y=lambda g, x, y: g / (1 + basic.exp2(x - y)),
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
@@ -559,7 +571,7 @@ logaddexp2 = _of_tensors(pointwise(
         >>> torch.logaddexp2(torch.tensor([1.0, 1000.0]), torch.tensor([1.0, 1000.0]))
         tensor([   2., 1001.])
     """,
-))  # fmt: skip
+)))  # fmt: skip
 
 
 def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
@@ -578,6 +590,7 @@ def _logit(x: Any, eps: Any = None) -> Any:
     return np.log(z / (1 - z)).astype(_as_floating(x).dtype)
 
 
+@public(also="special.logit", method=True, out="promoted")
 def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     """Return `log(input / (1 - input))`, the inverse of `sigmoid`.
 
@@ -598,6 +611,7 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 _write_logit = in_place(_logit, "logit_")
 
 
+@public(method=True)
 def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     """In-place version of `logit`: writes the result into this tensor and returns it.
 
@@ -662,6 +676,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
     return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
 
 
+@public(method=True, out="cummax")
 @axis_is_dim
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
@@ -693,8 +708,8 @@ _ldexp = pointwise(
         tensor([   3., 2048.])
     """,
 )  # fmt: skip
-ldexp = _of_tensors(_ldexp)
-ldexp_ = in_place(_ldexp)
+ldexp = public("ldexp", method=True, out="promoted")(_of_tensors(_ldexp))
+ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
 
 def _below_one(x: Any) -> tuple[Any, Any]:
@@ -714,6 +729,7 @@ def _power_of_two(x: Tensor) -> Tensor:
     return wrap(np.asarray(np.exp2(_below_one(x._array)[1].astype(x._array.dtype))))
 
 
+@public(method=True, out="frexp")
 def frexp(input: Tensor) -> Any:
     """Return mantissas in [0.5, 1) with sign, and exponents, such that `input = mantissa * 2 ** exponent`.
 
@@ -732,7 +748,7 @@ def frexp(input: Tensor) -> Any:
     return return_types.frexp(_frexp(input))
 
 
-nextafter = _of_tensors(pointwise(
+nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "nextafter", _refusing("nextafter", np.nextafter, integers=True),
     x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
     doc="""Return the floating-point number next to `x` towards `y`.
@@ -742,8 +758,8 @@ nextafter = _of_tensors(pointwise(
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
         tensor([1.1921e-07])
     """,
-))  # fmt: skip
-gcd = _of_tensors(pointwise(
+)))  # fmt: skip
+gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
     "gcd", _refusing("gcd", np.gcd, floats=True), x=None, y=None,
     doc="""Return the greatest common divisor of integers.
 
@@ -752,8 +768,8 @@ gcd = _of_tensors(pointwise(
         >>> torch.gcd(torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5]))
         tensor([6, 4, 5])
     """,
-))  # fmt: skip
-lcm = _of_tensors(pointwise(
+)))  # fmt: skip
+lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
     "lcm", _refusing("lcm", np.lcm, floats=True), x=None, y=None,
     doc="""Return the least common multiple of integers.
 
@@ -762,7 +778,7 @@ lcm = _of_tensors(pointwise(
         >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
         tensor([12, 15])
     """,
-))  # fmt: skip
+)))  # fmt: skip
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
@@ -801,6 +817,7 @@ def _check_step(input: Tensor, values: Tensor) -> None:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
 
+@public(method=True, out="heaviside")
 def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
     _check_step(input, values)
     out: Tensor = _heaviside(input, values)
@@ -810,6 +827,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
 heaviside.__doc__ = _heaviside.__doc__
 
 
+@public("", method="heaviside_")
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     """In-place version of `heaviside`: writes the result into this tensor and returns it.
 
@@ -825,6 +843,7 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     return out
 
 
+@public("", method="float_power_")
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
     """In-place version of `float_power`: writes the result into this tensor, of float64, and returns it.
 
@@ -853,6 +872,7 @@ _min_, _min_to_, _max_, _max_to_ = (
 )
 
 
+@public(method=True)
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of `clamp_min`: writes the result into this tensor and returns it.
 
@@ -870,6 +890,7 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
     return out
 
 
+@public(method=True)
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of `clamp_max`: writes the result into this tensor and returns it.
 
@@ -899,6 +920,7 @@ angle = pointwise(
         >>> torch.angle(torch.tensor([1.0, -1.0]))
         tensor([0.0000, 3.1416])
     """,
+    method=True, out="promoted",
 )  # fmt: skip
 
 
@@ -919,12 +941,19 @@ def _itself(name: str, what: str) -> Callable[[Tensor], Tensor]:
     return itself
 
 
-conj = _itself("conj", "the complex conjugate of real numbers")
-conj_physical = _itself("conj_physical", "the complex conjugate of real numbers")
-resolve_conj = _itself("resolve_conj", "no conjugation waits to be done")
-resolve_neg = _itself("resolve_neg", "no negation waits to be done")
+conj = public("conj", method=True)(_itself("conj", "the complex conjugate of real numbers"))
+conj_physical = public("conj_physical", method=True, out="same")(
+    _itself("conj_physical", "the complex conjugate of real numbers")
+)
+resolve_conj = public("resolve_conj", method=True)(
+    _itself("resolve_conj", "no conjugation waits to be done")
+)
+resolve_neg = public("resolve_neg", method=True)(
+    _itself("resolve_neg", "no negation waits to be done")
+)
 
 
+@public(method=True)
 def conj_physical_(input: Tensor) -> Tensor:
     """Return `input` itself, in which real numbers are their own conjugates.
 
@@ -938,6 +967,7 @@ def conj_physical_(input: Tensor) -> Tensor:
     return input
 
 
+@public()
 def imag(input: Tensor) -> NoReturn:
     """Raise PyTorch's error: real numbers have no imaginary part.
 
@@ -947,6 +977,7 @@ def imag(input: Tensor) -> NoReturn:
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
+@public(method=True)
 def is_conj(input: Tensor) -> builtins.bool:
     """Return False: there are no complex numbers.
 
@@ -959,6 +990,7 @@ def is_conj(input: Tensor) -> builtins.bool:
     return False
 
 
+@public(method=True)
 def is_neg(input: Tensor) -> builtins.bool:
     """Return False: no negation waits to be done.
 
@@ -996,13 +1028,13 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
 
     def polynomial(input: Any, n: Any) -> Tensor:
         if not isinstance(input, Tensor) and not isinstance(n, Tensor):
-            raise basic.no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
+            raise no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
         out: Tensor = made(input, n)
         return out
 
     polynomial.__name__ = polynomial.__qualname__ = name
     polynomial.__doc__ = made.__doc__
-    return polynomial
+    return public(f"special.{name}", out="promoted")(polynomial)
 
 
 chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w = (

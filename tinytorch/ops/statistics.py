@@ -27,12 +27,8 @@ from tinytorch.ops.create import linspace
 from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
 from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round
 from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import axis_is_dim, cat, check_tensor, movedim, narrow, reshape, squeeze
-
-__all__ = [
-    "combinations", "diff", "gradient", "histc", "histogram", "histogramdd", "kthvalue", "mode", "nanquantile",
-    "quantile", "segment_reduce",
-]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
 
@@ -63,6 +59,7 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
     return _selected(x, dim, keepdim, kernels.mode_index(x, dim))
 
 
+@public(method=True, out="mode")
 @_numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
@@ -118,6 +115,7 @@ def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> A
     return zeros.scatter(dim, reshape(index, kept), values)
 
 
+@public(method=True, out="kthvalue")
 @_numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
@@ -218,6 +216,7 @@ def _quantile(
     return movedim(reshape(out, (*kept, q._array.shape[0])), -1, 0)
 
 
+@public(method=True, out="quantile", autocast="float32")
 @_numpy_names
 def quantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
@@ -245,6 +244,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
+@public(method=True, out="quantile", autocast="float32")
 @_numpy_names
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
@@ -356,6 +356,7 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
         )
 
 
+@public(method=True, out="histogram")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements fall into each of `bins` parts of equal width between `min` and `max`.
 
@@ -389,6 +390,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return made
 
 
+@public(method=True, out="histogram")
 def histogram(
     input: Tensor,
     bins: Any = 100,
@@ -428,6 +430,7 @@ def histogram(
     return return_types.histogram(_histogram(input, weight, (column,), (edges,), density))
 
 
+@public()
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
@@ -478,6 +481,7 @@ def histogramdd(
 # Differences --------------------------------------------------------------------------------------
 
 
+@public(method=True, out="castable")
 @_numpy_names
 def diff(
     input: Tensor,
@@ -533,6 +537,7 @@ def diff(
     return out.clone() if out is input else out
 
 
+@public()
 @axis_is_dim
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Return estimates of the partial derivatives of a function from its values on a grid.
@@ -653,6 +658,7 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     return cat([first, middle, last] if inner > 0 else [first, last], axis)
 
 
+@public()
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`.
 
@@ -691,6 +697,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 # Segments -----------------------------------------------------------------------------------------
 
 
+@public()
 def segment_reduce(
     data: Tensor,
     reduce: str,

@@ -1,157 +1,181 @@
-"""`torch.nn.functional`: the list of its functions, and those of the smaller families (floor 4).
+"""`torch.nn.functional`.
 
-Where they are written, which is where they are to be looked for and added:
+Where its functions are written, which is where they are to be looked for and added:
 
 | module | what |
 |---|---|
-| here, in this order | bilinear forms, embeddings and labels, dropout, normalisation |
-| `_activations` | activations, softmax |
-| `_losses` | losses, distances |
-| `_padding` | borders: `pad` |
-| `_pooling` | maxima and averages of windows, and maxima put back |
-| `_resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |
+| `layers` | bilinear forms, embeddings and labels, dropout, normalisation |
+| `activations` | activations, softmax |
+| `losses` | losses, distances |
+| `padding` | borders: `pad` |
+| `pooling` | maxima and averages of windows, and maxima put back |
+| `resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |
+| `unlike` | those of `torch` that have the name, but not the signature, of one here |
 | `ops` | what needs nothing but its op: `linear`, `gelu`, convolutions, attention, `pixel_shuffle` |
 
 The functions of these modules see to arguments (in place or not, deprecated ones, shapes, dtypes) and hand on to
 `ops`; some are composed of Tensor operations.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import math
-import warnings
-from collections.abc import Sequence
+from tinytorch.nn.functional import activation, layers, loss, padding, pooling, resampling  # noqa: F401
+from tinytorch.ops import copies as _copies  # noqa: F401
+from tinytorch.ops import register as _register
+from tinytorch.ops.linalg import matrices as _matrices  # noqa: F401
+from tinytorch.ops.nn import attention as _attention  # noqa: F401
+from tinytorch.ops.nn import basic as _basic  # noqa: F401
+from tinytorch.ops.nn import conv as _conv  # noqa: F401
 
-import numpy as np
-
-from tinytorch.core import dtypes
-from tinytorch.core.mode import no_grad
-from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels.shape import channels_last
-from tinytorch.nn.functional.activation import (
-    SELU_ALPHA,
-    SELU_SCALE,
-    celu,
-    celu_,
-    elu,
-    elu_,
-    glu,
-    gumbel_softmax,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    hardtanh_,
-    leaky_relu,
-    leaky_relu_,
-    log_softmax,
-    mish,
-    relu,
-    relu6,
-    relu_,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-    threshold_,
-)
-from tinytorch.nn.functional.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cosine_similarity,
-    cross_entropy,
-    ctc_loss,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    margin_ranking_loss,
-    mse_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-    pairwise_distance,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from tinytorch.nn.functional.padding import pad
-from tinytorch.nn.functional.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_with_indices,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from tinytorch.nn.functional.resampling import (
-    affine_grid,
-    grid_sample,
-    interpolate,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
-)
-from tinytorch.ops import autocast
-from tinytorch.ops.copies import (
-    channel_shuffle,
-    native_channel_shuffle,
-    pixel_shuffle,
-    pixel_unshuffle,
-)
-from tinytorch.ops.linalg.matrices import pdist
-from tinytorch.ops.nn import basic as ops
-from tinytorch.ops.nn import embedding as _embedding
-from tinytorch.ops.nn import norm as _norm
-from tinytorch.ops.nn.attention import multi_head_attention_forward, scaled_dot_product_attention
-from tinytorch.ops.nn.basic import gelu, hardshrink, linear, logsigmoid, prelu, softplus, softshrink
-from tinytorch.ops.nn.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    fold,
-    unfold,
-)
-from tinytorch.ops.nn.norm import check_normalized_shape
-from tinytorch.ops.shape import check_tensor
+if TYPE_CHECKING:
+    from tinytorch.nn.functional.activation import celu as celu
+    from tinytorch.nn.functional.activation import celu_ as celu_
+    from tinytorch.nn.functional.activation import elu as elu
+    from tinytorch.nn.functional.activation import elu_ as elu_
+    from tinytorch.nn.functional.activation import glu as glu
+    from tinytorch.nn.functional.activation import gumbel_softmax as gumbel_softmax
+    from tinytorch.nn.functional.activation import hardsigmoid as hardsigmoid
+    from tinytorch.nn.functional.activation import hardswish as hardswish
+    from tinytorch.nn.functional.activation import hardtanh as hardtanh
+    from tinytorch.nn.functional.activation import hardtanh_ as hardtanh_
+    from tinytorch.nn.functional.activation import leaky_relu as leaky_relu
+    from tinytorch.nn.functional.activation import leaky_relu_ as leaky_relu_
+    from tinytorch.nn.functional.activation import log_softmax as log_softmax
+    from tinytorch.nn.functional.activation import mish as mish
+    from tinytorch.nn.functional.activation import relu as relu
+    from tinytorch.nn.functional.activation import relu6 as relu6
+    from tinytorch.nn.functional.activation import relu_ as relu_
+    from tinytorch.nn.functional.activation import rrelu as rrelu
+    from tinytorch.nn.functional.activation import rrelu_ as rrelu_
+    from tinytorch.nn.functional.activation import selu as selu
+    from tinytorch.nn.functional.activation import selu_ as selu_
+    from tinytorch.nn.functional.activation import sigmoid as sigmoid
+    from tinytorch.nn.functional.activation import silu as silu
+    from tinytorch.nn.functional.activation import softmax as softmax
+    from tinytorch.nn.functional.activation import softmin as softmin
+    from tinytorch.nn.functional.activation import softsign as softsign
+    from tinytorch.nn.functional.activation import tanh as tanh
+    from tinytorch.nn.functional.activation import tanhshrink as tanhshrink
+    from tinytorch.nn.functional.activation import threshold as threshold
+    from tinytorch.nn.functional.activation import threshold_ as threshold_
+    from tinytorch.nn.functional.layers import alpha_dropout as alpha_dropout
+    from tinytorch.nn.functional.layers import batch_norm as batch_norm
+    from tinytorch.nn.functional.layers import bilinear as bilinear
+    from tinytorch.nn.functional.layers import dropout as dropout
+    from tinytorch.nn.functional.layers import dropout1d as dropout1d
+    from tinytorch.nn.functional.layers import dropout2d as dropout2d
+    from tinytorch.nn.functional.layers import dropout3d as dropout3d
+    from tinytorch.nn.functional.layers import embedding as embedding
+    from tinytorch.nn.functional.layers import embedding_bag as embedding_bag
+    from tinytorch.nn.functional.layers import feature_alpha_dropout as feature_alpha_dropout
+    from tinytorch.nn.functional.layers import group_norm as group_norm
+    from tinytorch.nn.functional.layers import instance_norm as instance_norm
+    from tinytorch.nn.functional.layers import layer_norm as layer_norm
+    from tinytorch.nn.functional.layers import local_response_norm as local_response_norm
+    from tinytorch.nn.functional.layers import normalize as normalize
+    from tinytorch.nn.functional.layers import one_hot as one_hot
+    from tinytorch.nn.functional.layers import rms_norm as rms_norm
+    from tinytorch.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
+    from tinytorch.nn.functional.loss import (
+        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+    )
+    from tinytorch.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss
+    from tinytorch.nn.functional.loss import cosine_similarity as cosine_similarity
+    from tinytorch.nn.functional.loss import cross_entropy as cross_entropy
+    from tinytorch.nn.functional.loss import ctc_loss as ctc_loss
+    from tinytorch.nn.functional.loss import gaussian_nll_loss as gaussian_nll_loss
+    from tinytorch.nn.functional.loss import hinge_embedding_loss as hinge_embedding_loss
+    from tinytorch.nn.functional.loss import huber_loss as huber_loss
+    from tinytorch.nn.functional.loss import kl_div as kl_div
+    from tinytorch.nn.functional.loss import l1_loss as l1_loss
+    from tinytorch.nn.functional.loss import margin_ranking_loss as margin_ranking_loss
+    from tinytorch.nn.functional.loss import mse_loss as mse_loss
+    from tinytorch.nn.functional.loss import multi_margin_loss as multi_margin_loss
+    from tinytorch.nn.functional.loss import multilabel_margin_loss as multilabel_margin_loss
+    from tinytorch.nn.functional.loss import (
+        multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    )
+    from tinytorch.nn.functional.loss import nll_loss as nll_loss
+    from tinytorch.nn.functional.loss import pairwise_distance as pairwise_distance
+    from tinytorch.nn.functional.loss import poisson_nll_loss as poisson_nll_loss
+    from tinytorch.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
+    from tinytorch.nn.functional.loss import soft_margin_loss as soft_margin_loss
+    from tinytorch.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
+    from tinytorch.nn.functional.loss import (
+        triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+    )
+    from tinytorch.nn.functional.padding import pad as pad
+    from tinytorch.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
+    from tinytorch.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+    from tinytorch.nn.functional.pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
+    from tinytorch.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
+    from tinytorch.nn.functional.pooling import (
+        adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
+    )
+    from tinytorch.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
+    from tinytorch.nn.functional.pooling import (
+        adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
+    )
+    from tinytorch.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
+    from tinytorch.nn.functional.pooling import (
+        adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices,
+    )
+    from tinytorch.nn.functional.pooling import avg_pool1d as avg_pool1d
+    from tinytorch.nn.functional.pooling import avg_pool2d as avg_pool2d
+    from tinytorch.nn.functional.pooling import avg_pool3d as avg_pool3d
+    from tinytorch.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
+    from tinytorch.nn.functional.pooling import (
+        fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+    )
+    from tinytorch.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
+    from tinytorch.nn.functional.pooling import (
+        fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+    )
+    from tinytorch.nn.functional.pooling import lp_pool1d as lp_pool1d
+    from tinytorch.nn.functional.pooling import lp_pool2d as lp_pool2d
+    from tinytorch.nn.functional.pooling import lp_pool3d as lp_pool3d
+    from tinytorch.nn.functional.pooling import max_pool1d as max_pool1d
+    from tinytorch.nn.functional.pooling import max_pool1d_with_indices as max_pool1d_with_indices
+    from tinytorch.nn.functional.pooling import max_pool2d as max_pool2d
+    from tinytorch.nn.functional.pooling import max_pool2d_with_indices as max_pool2d_with_indices
+    from tinytorch.nn.functional.pooling import max_pool3d as max_pool3d
+    from tinytorch.nn.functional.pooling import max_pool3d_with_indices as max_pool3d_with_indices
+    from tinytorch.nn.functional.pooling import max_unpool1d as max_unpool1d
+    from tinytorch.nn.functional.pooling import max_unpool2d as max_unpool2d
+    from tinytorch.nn.functional.pooling import max_unpool3d as max_unpool3d
+    from tinytorch.nn.functional.resampling import affine_grid as affine_grid
+    from tinytorch.nn.functional.resampling import grid_sample as grid_sample
+    from tinytorch.nn.functional.resampling import interpolate as interpolate
+    from tinytorch.nn.functional.resampling import upsample as upsample
+    from tinytorch.nn.functional.resampling import upsample_bilinear as upsample_bilinear
+    from tinytorch.nn.functional.resampling import upsample_nearest as upsample_nearest
+    from tinytorch.ops.copies import channel_shuffle as channel_shuffle
+    from tinytorch.ops.copies import native_channel_shuffle as native_channel_shuffle
+    from tinytorch.ops.copies import pixel_shuffle as pixel_shuffle
+    from tinytorch.ops.copies import pixel_unshuffle as pixel_unshuffle
+    from tinytorch.ops.linalg.matrices import pdist as pdist
+    from tinytorch.ops.nn.attention import (
+        multi_head_attention_forward as multi_head_attention_forward,
+    )
+    from tinytorch.ops.nn.attention import (
+        scaled_dot_product_attention as scaled_dot_product_attention,
+    )
+    from tinytorch.ops.nn.basic import gelu as gelu
+    from tinytorch.ops.nn.basic import hardshrink as hardshrink
+    from tinytorch.ops.nn.basic import linear as linear
+    from tinytorch.ops.nn.basic import logsigmoid as logsigmoid
+    from tinytorch.ops.nn.basic import prelu as prelu
+    from tinytorch.ops.nn.basic import softplus as softplus
+    from tinytorch.ops.nn.basic import softshrink as softshrink
+    from tinytorch.ops.nn.conv import conv1d as conv1d
+    from tinytorch.ops.nn.conv import conv2d as conv2d
+    from tinytorch.ops.nn.conv import conv3d as conv3d
+    from tinytorch.ops.nn.conv import conv_tbc as conv_tbc
+    from tinytorch.ops.nn.conv import conv_transpose1d as conv_transpose1d
+    from tinytorch.ops.nn.conv import conv_transpose2d as conv_transpose2d
+    from tinytorch.ops.nn.conv import conv_transpose3d as conv_transpose3d
+    from tinytorch.ops.nn.conv import fold as fold
+    from tinytorch.ops.nn.conv import unfold as unfold
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -178,798 +202,4 @@ __all__ = [
     "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
-# Linear -------------------------------------------------------------------------------------------
-
-
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `input1 @ weight[k] @ input2 + bias[k]` for every output feature k.
-
-    Args:
-        input1: shape (*, in1_features).
-        input2: shape (*, in2_features).
-        weight: shape (out_features, in1_features, in2_features).
-        bias: shape (out_features,).
-
-    Returns:
-        A tensor of shape (*, out_features).
-
-    Raises:
-        RuntimeError: the shapes do not fit.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> weight = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-        >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), weight)
-        tensor([11.])
-    """
-    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
-    tensors = {name: each for name, each in given.items() if each is not None}
-    if len({each.dtype for each in tensors.values()}) > 1:
-        kinds = ", ".join(f"{name}: {each.dtype}" for name, each in tensors.items())
-        raise RuntimeError(f"All tensors must have the same dtype, got {kinds}")
-    if not input1.ndim or not input2.ndim:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    if input1.ndim != input2.ndim:
-        raise RuntimeError(
-            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
-        )
-    for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
-        if a != b:
-            raise RuntimeError(
-                f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}"
-            )
-    for k, each in ((1, input1), (2, input2)):
-        if each.shape[-1] != weight.shape[k]:
-            raise RuntimeError(
-                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but "
-                "expected "
-                f"{weight.shape[k]}"
-            )
-    outputs, first, second = weight.shape
-    if bias is not None and bias.shape != (outputs,):
-        raise RuntimeError(
-            f"bilinear(): bias size does not match weight size: got {bias.numel()} but expected {outputs}"
-        )
-    # (*, in1) x (out * in2, in1) -> (*, out, in2), then the sum over in2 with the second input.
-    rows = linear(input1, weight.permute(0, 2, 1).reshape(outputs * second, first))
-    products = rows.reshape(*input1.shape[:-1], outputs, second) * input2.unsqueeze(-2)
-    out: Tensor = products.sum(-1, dtype=input1.dtype)
-    return out if bias is None else out + bias
-
-
-# Tables and labels --------------------------------------------------------------------------------
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Return the rows of `weight` whose numbers are in `input`.
-
-    Args:
-        input: integers of any shape (*).
-        weight: shape (num_embeddings, embedding_dim).
-        padding_idx: the row that gets no gradient.
-        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
-        norm_type: which norm, the p of the p-norm.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
-        sparse: left out (NotImplementedError).
-
-    Returns:
-        A tensor of shape (*, embedding_dim).
-
-    Raises:
-        IndexError: there is no such row.
-        RuntimeError: `input` does not hold integers; `weight` has not two dimensions.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> weight = torch.tensor([[1.0, 1.5], [2.0, 2.5]])
-        >>> torch.nn.functional.embedding(torch.tensor([1, 0, 1]), weight)
-        tensor([[2.0000, 2.5000],
-                [1.0000, 1.5000],
-                [2.0000, 2.5000]])
-    """
-    if sparse:
-        raise NotImplementedError(
-            "embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
-        )
-    try:
-        dtype = input.dtype
-    except AttributeError:
-        check_tensor(input, "embedding", "indices", 2)
-        raise
-    if dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            "Long, Int; but got "
-            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for "
-            "embedding)"
-        )
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    if padding_idx is not None:
-        if not -weight.shape[0] <= padding_idx < weight.shape[0]:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= weight.shape[0]
-    if max_norm is not None:
-        _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
-    padding = -1 if padding_idx is None else padding_idx
-    return ops.embedding(weight, input, padding, scale_grad_by_freq)
-
-
-def embedding_bag(
-    input: Tensor,
-    weight: Tensor,
-    offsets: Tensor | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Tensor:
-    """Return the sum, mean or maximum of the rows of `weight` in each bag of row numbers; zeros of an empty bag.
-
-    Args:
-        input: integers, shape (bags, length); or all bags one after another, shape (N,).
-        weight: shape (num_embeddings, embedding_dim).
-        offsets: where each bag begins in an `input` of one dimension.
-        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
-        norm_type: which norm, the p of the p-norm.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up; not for "max".
-        mode: "sum", "mean" or "max".
-        sparse: left out (NotImplementedError).
-        per_sample_weights: what to multiply each row with, of the shape of `input`; only for "sum".
-        include_last_offset: the last offset is the end of the last bag.
-        padding_idx: the row that is left out of its bags.
-
-    Returns:
-        A tensor of shape (bags, embedding_dim).
-
-    Raises:
-        ValueError: the shapes, `offsets` or the mode do not fit.
-        RuntimeError: there is no such row; `offsets` are not in order; `input` does not hold integers.
-        NotImplementedError: `per_sample_weights` with another mode than "sum".
-
-    Example:
-        >>> import tinytorch as torch
-        >>> weight = torch.arange(6.0).view(3, 2)
-        >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), weight, mode="sum")
-        tensor([[ 2.,  4.],
-                [ 8., 10.]])
-    """
-    if weight.dtype is dtypes.int64 and input.is_floating_point():
-        warnings.warn(
-            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
-            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
-        )
-        weight, input = input, weight
-    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
-        raise ValueError(
-            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
-            f"same shape as the input ({input.shape})"
-        )
-    if input.ndim == 2:
-        if offsets is not None:
-            raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                f"sequences. However, found offsets of type {type(offsets)}"
-            )
-        bags, length = input.shape
-        offsets = wrap(np.arange(0, bags * length, length) if length else np.zeros(bags, np.int64))
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
-    elif input.ndim != 1:
-        raise ValueError(
-            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}"
-        )
-    elif not isinstance(offsets, Tensor):
-        raise ValueError("offsets has to be a 1D Tensor but got None")
-    elif offsets.ndim != 1:
-        raise ValueError("offsets has to be a 1D Tensor")
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError("mode has to be one of sum, mean or max")
-    if mode == "max" and scale_grad_by_freq:
-        raise ValueError("max mode does not support scaling the gradient by the frequency")
-    if max_norm is not None:
-        _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
-    if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError(
-            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
-            f"mode='{mode}'). Please open a feature request on GitHub."
-        )
-    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise RuntimeError(
-            f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, "
-            f"but got {padding_idx}"
-        )
-    padding = None if padding_idx is None else padding_idx % weight.shape[0]
-    found = _embedding.embedding_bag(
-        weight, input, offsets, scale_grad_by_freq, ("sum", "mean", "max").index(mode), sparse,
-        per_sample_weights, include_last_offset, padding,
-    )  # fmt: skip
-    return found[0]
-
-
-def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """Return vectors of zeros with a one at the place that each label says.
-
-    Args:
-        input: int64 labels of any shape (*).
-        num_classes: the length of the vectors; -1 for the largest label plus one.
-
-    Returns:
-        An int64 tensor of shape (*, num_classes).
-
-    Raises:
-        RuntimeError: labels are negative, too large, or not int64.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
-        tensor([[1, 0, 0],
-                [0, 0, 1]])
-    """
-    labels = input._array
-    if labels.dtype != np.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if labels.size == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    elif labels.min() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    elif num_classes == -1:
-        num_classes = int(labels.max()) + 1
-    elif labels.max() >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
-    return vectors
-
-
-# Dropout ------------------------------------------------------------------------------------------
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`.
-
-    Args:
-        input: any shape.
-        p: the probability of an element to be zeroed.
-        training: False returns `input` as it is.
-        inplace: write into `input`.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> sorted(set(torch.nn.functional.dropout(torch.ones(100), 0.75).tolist()))
-        [0.0, 4.0]
-
-    Source:
-        Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting",
-        2014.
-    """
-    try:
-        shape = input._array.shape
-    except AttributeError:
-        check_tensor(input, "dropout")
-        raise
-    return _dropped(input, p, training, inplace, shape)
-
-
-def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
-
-    Raises:
-        RuntimeError: `input` has not two or three dimensions.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
-        >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
-        True
-    """
-    _check_probability(p)
-    if input.ndim not in (2, 3):
-        raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
-            "dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, "
-            "and an optional "
-            "batch dimension (i.e. 2D or 3D inputs)."
-        )
-    return _channels_dropped(input, p, training, inplace, input.ndim == 3)
-
-
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Return `input`, (N, C, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> channels = torch.nn.functional.dropout2d(torch.ones(1, 100, 2, 2))
-        >>> set(channels.sum((-2, -1)).flatten().tolist()) == {0.0, 8.0}
-        True
-    """
-    _check_probability(p)
-    if input.ndim not in (3, 4):
-        warnings.warn(
-            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
-            "dimensions, a "
-            "channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
-            stacklevel=2,
-        )
-    if input.ndim == 3:
-        warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
-            "behavior is "
-            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This "
-            "behavior will change "
-            "in a future release to interpret the input as one without a batch dimension, i.e. "
-            "shape (C, H, W). To "
-            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d "
-            "instead.",
-            stacklevel=2,
-        )
-    return _channels_dropped(input, p, training, inplace)
-
-
-def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Return `input`, (N, C, D, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> channels = torch.nn.functional.dropout3d(torch.ones(1, 100, 1, 1, 1))
-        >>> set(channels.flatten().tolist()) == {0.0, 2.0}
-        True
-    """
-    _check_probability(p)
-    if input.ndim not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial "
-            "dimensions, a "
-            "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
-            stacklevel=2,
-        )
-    return _channels_dropped(input, p, training, inplace, input.ndim == 5)
-
-
-def alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Return `input` with elements set at random to what keeps mean and variance after `selu`.
-
-    Arguments as `dropout`, but `training` is False by default, as in PyTorch.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.alpha_dropout(torch.ones(2))
-        tensor([1., 1.])
-
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
-    """
-    return _alpha_dropped(input, p, training, inplace, input._array.shape)
-
-
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
-
-    Args:
-        input: shape (N, C, *).
-        p: the probability of a channel to be set.
-        training: False to return the input.
-        inplace: whether to write into the input.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-        RuntimeError: there are less than two dimensions.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
-        tensor([[1., 1.]])
-
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
-    """
-    _check_probability(p)
-    if input.ndim < 2 and p and training and input._array.size:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropped(input, p, training, inplace, _of_channels(input))
-
-
-def _check_probability(p: float) -> None:
-    if p < 0 or p > 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def _of_channels(input: Tensor) -> tuple[int, ...]:
-    """Return the shape of a mask of the channels, (N, C, 1, ...)."""
-    return (*input.shape[:2], *[1] * (input.ndim - 2))
-
-
-def _kept(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
-    """Return a mask of `shape` that is 0 with probability `p`, else 1."""
-    array = input._array
-    if p == 1:
-        return wrap(np.zeros_like(array, shape=shape))
-    # Like the input also in its order in memory, which is the order in which numbers are drawn.
-    mask: Tensor = wrap(
-        np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape)
-    )
-    with no_grad():
-        return mask.bernoulli_(1 - p)
-
-
-def _dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
-) -> Tensor:
-    """Return `input` times a mask of `shape` of zeros and `1 / (1 - p)`."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
-        return input
-    mask = _kept(input, p, shape)
-    if p < 1:
-        with no_grad():
-            mask.div_(1 - p)
-    return input.mul_(mask) if inplace else input * mask
-
-
-def _alpha_dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
-) -> Tensor:
-    """Return `input` with what a mask of `shape` hides set to the least `selu`, then scaled and shifted."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
-        return input
-    kept = _kept(input, p, shape)
-    if p == 1:
-        return input.mul_(kept) if inplace else input * kept
-    alpha = SELU_ALPHA * SELU_SCALE
-    a = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    shift = (kept - 1) * (alpha * a) + alpha * a * p
-    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
-
-
-def _channels_dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
-) -> Tensor:
-    if not batched:
-        if inplace:
-            return _channels_dropped(input.unsqueeze_(0), p, training, True).squeeze_(0)
-        return _channels_dropped(input.unsqueeze(0), p, training, False).squeeze(0)
-    if input.ndim < 2 and training and p > 0:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _dropped(input, p, training, inplace, _of_channels(input))
-
-
-# Normalisation ------------------------------------------------------------------------------------
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Return `(input - mean) / sqrt(variance + eps) * weight + bias`, over the last dimensions.
-
-    Args:
-        input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance
-            are taken.
-        weight: a factor, shape `normalized_shape`.
-        bias: a summand, shape `normalized_shape`.
-        eps: keeps the division finite.
-
-    Raises:
-        RuntimeError: the shapes do not fit.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
-        tensor([[-1.2247,  0.0000,  1.2247]])
-
-    Source:
-        Ba et al., "Layer Normalization", 2016.
-    """
-    try:
-        shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
-    except AttributeError:
-        check_tensor(input, "layer_norm")
-        raise
-    return ops.layer_norm(input, shape, weight, bias, eps)
-
-
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
-
-    Args:
-        input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions.
-        weight: a factor, shape `normalized_shape`.
-        eps: keeps the division finite; by default the dtype's machine epsilon.
-
-    Raises:
-        RuntimeError: the shapes do not fit.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
-        tensor([[0.8485, 1.1314]])
-
-    Source:
-        Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
-    """
-    shape = check_normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
-    if weight is not None and weight.dtype is not input.dtype:
-        warnings.warn(
-            f"Mismatch dtype between input and weight: input dtype = {input.dtype}, weight dtype = {weight.dtype}, "
-            "Cannot dispatch to fused implementation.",
-            stacklevel=2,
-        )
-    dims = tuple(range(-len(shape), 0))
-    x = input.float() if input._array.dtype.itemsize == 2 else input
-    if not x._array.flags.c_contiguous and not channels_last(x._array):
-        x = x.contiguous()
-    eps = dtypes.finfo(x.dtype).eps if eps is None else eps
-    out: Tensor = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
-    if weight is not None:
-        out = out * weight
-    return out if out.dtype is input.dtype else out.to(input.dtype)
-
-
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Return `(input - mean) / sqrt(variance + eps) * weight + bias`, channel by channel.
-
-    Args:
-        input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
-        training: take mean and variance of this batch, and move the running ones towards them, in place; otherwise
-            take the running ones.
-        momentum: by which part these move.
-        eps: keeps the divisor from 0.
-
-    Raises:
-        ValueError: in training, there is only one value per channel; `eps` is negative, or 0 in training; only one
-            running statistic is given.
-        RuntimeError: sizes or dtypes do not fit; without `training`, running statistics are missing.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> mean, var = torch.zeros(1), torch.ones(1)
-        >>> x = torch.tensor([[1.0], [3.0]])
-        >>> torch.nn.functional.batch_norm(x, mean, var, training=True)
-        tensor([[-1.0000],
-                [ 1.0000]])
-        >>> mean
-        tensor([0.2000])
-
-    Source:
-        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
-        Shift", 2015.
-    """
-    if training:
-        shape = input.shape
-        if (
-            math.prod((*shape[:1], *shape[2:])) == 1
-        ):  # (an empty batch is let through, as in PyTorch)
-            raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {shape}"
-            )
-        if eps <= 0:
-            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    elif eps < 0:
-        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return _norm.batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps, True
-    )
-
-
-def instance_norm(
-    input: Tensor,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Return `input` with each channel of each sample normalised by its own mean and variance.
-
-    Args:
-        input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
-        use_input_stats: False to normalise by the running statistics; otherwise these, if given, are moved in place.
-        momentum: by which part they move.
-        eps: keeps the divisor from 0.
-
-    Raises:
-        ValueError: with `use_input_stats`, a channel of a sample has only one value.
-        RuntimeError: sizes or dtypes do not fit; running statistics are missing.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
-        tensor([[[-1.0000,  1.0000],
-                 [ 0.0000,  0.0000]]])
-
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
-    """
-    if use_input_stats and math.prod(input.shape[2:]) == 1:
-        raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {input.shape}"
-        )
-    return _norm.instance_norm(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
-    )
-
-
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Return `input` with each group of channels of each sample normalised.
-
-    Args:
-        input: shape (N, C, *).
-        num_groups: into how many groups the channels are divided.
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        eps: keeps the divisor from 0.
-
-    Raises:
-        RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
-        ValueError: there is only one value per group, and one sample.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
-        tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
-
-    Source:
-        Wu and He, "Group Normalization", 2018.
-    """
-    if input.ndim < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
-        )
-    shape = input.shape
-    if shape[0] * shape[1] // num_groups * math.prod(shape[2:]) == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {list(shape)}"
-        )
-    return _norm.group_norm(input, num_groups, weight, bias, eps)
-
-
-def normalize(
-    input: Tensor,
-    p: float = 2.0,
-    dim: int | Sequence[int] = 1,
-    eps: float = 1e-12,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
-
-    Args:
-        input: any shape.
-        p: the exponent of the norm.
-        dim: the dimension, or dimensions, of the vectors.
-        eps: the least norm that is divided by.
-        out: a tensor to write the result into.
-
-    Raises:
-        IndexError: there is no such dimension (the default is 1).
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-        tensor([[0.6000, 0.8000],
-                [0.0000, 0.0000]])
-    """
-    result: Tensor = input / input.norm(p, dim, True).clamp(min=eps)
-    return result if out is None else out.copy_(result)
-
-
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
-    """Return `input / (k + alpha * mean(input ** 2)) ** beta`, the mean over `size` neighbouring channels.
-
-    Args:
-        input: shape (N, C, *), at least three dimensions; beyond the first and the last channel there are zeros.
-        size: over how many channels, of which `size // 2` come before.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
-
-    Raises:
-        ValueError: there are fewer than three dimensions.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([[[1.0], [2.0]]])
-        >>> torch.nn.functional.local_response_norm(x, 2, alpha=2.0, beta=1.0).flatten()
-        tensor([0.5000, 0.3333])
-
-    Source:
-        Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
-    """
-    if input.ndim < 3:
-        raise ValueError(
-            f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
-        )
-    if size <= 0:
-        raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
-    if not input.numel():
-        return input
-    squares = input * input
-    if autocast.on and input.ndim > 3:  # PyTorch takes the means of volumes
-        (squares,) = autocast.raised(squares)
-    return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(
-        k
-    ).pow(beta)
-
-
-def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
-    """Return the sums of each channel of (N, C, *) and so many before and after it."""
-    channels = x.shape[1]
-    border = [0, 0] * (x.ndim - 2)
-    padded = pad(x, [*border, before, after])
-    total = padded.narrow(1, 0, channels)
-    for k in range(1, before + after + 1):
-        total = total + padded.narrow(1, k, channels)
-    return total
+__getattr__, __dir__ = _register.namespace(__name__)

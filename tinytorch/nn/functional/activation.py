@@ -13,6 +13,7 @@ from tinytorch.core.inplace import in_place
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor, renamed
 
 __all__ = [
@@ -53,6 +54,7 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
 
+@public("nn.functional.relu")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `max(input, 0)`, elementwise; in place if `inplace`.
 
@@ -68,6 +70,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         raise
 
 
+@public("nn.functional.relu_")
 def relu_(input: Tensor) -> Tensor:
     """In-place version of `relu`.
 
@@ -81,6 +84,7 @@ def relu_(input: Tensor) -> Tensor:
     return input.relu_()
 
 
+@public("nn.functional.relu6")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input, 0), 6)`, elementwise; in place if `inplace`.
 
@@ -111,6 +115,8 @@ def _numbers(name: str, **numbers: Any) -> list[Any]:
     return values
 
 
+@public(out="promoted")
+@public("nn.functional.threshold")
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
 
@@ -130,6 +136,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _either(inplace, _threshold_in_place, ops.threshold)(input, threshold, value)
 
 
+@public(also="nn.functional.threshold_")
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place version of `threshold`.
 
@@ -143,6 +150,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     return _threshold_in_place(input, threshold, value)
 
 
+@public("nn.functional.hardtanh")
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -163,6 +171,7 @@ def hardtanh(
     return _either(inplace, _hardtanh_in_place, ops.hardtanh)(input, min_val, max_val)
 
 
+@public("nn.functional.hardtanh_")
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """In-place version of `hardtanh`.
 
@@ -176,6 +185,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return hardtanh(input, min_val, max_val, True)
 
 
+@public("nn.functional.hardsigmoid")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -187,6 +197,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _either(inplace, _hardsigmoid_in_place, ops.hardsigmoid)(input)
 
 
+@public("nn.functional.hardswish")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -201,6 +212,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _either(inplace, _hardswish_in_place, ops.hardswish)(input)
 
 
+@public("nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + negative_slope * min(input, 0)`, elementwise; in place if `inplace`.
 
@@ -216,6 +228,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return ops.leaky_relu(input, negative_slope)
 
 
+@public("nn.functional.leaky_relu_")
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place version of `leaky_relu`.
 
@@ -231,6 +244,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return _leaky_relu_in_place(input, negative_slope)
 
 
+@public(also="nn.functional.rrelu")
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -269,6 +283,7 @@ def rrelu(
     return _either(inplace, _rrelu_in_place, ops.rrelu)(input, slopes)
 
 
+@public(also="nn.functional.rrelu_")
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
@@ -284,6 +299,7 @@ def rrelu_(
     return rrelu(input, lower, upper, training, True)
 
 
+@public("nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + min(alpha * (exp(input) - 1), 0)`; in place if `inplace`.
 
@@ -301,6 +317,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _either(inplace, _elu_in_place, ops.elu)(input, alpha)
 
 
+@public("nn.functional.elu_")
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of `elu`.
 
@@ -314,6 +331,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return elu(input, alpha, True)
 
 
+@public(also="nn.functional.selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `scale * elu(input, alpha)` with constants that keep mean 0 and variance 1.
 
@@ -328,6 +346,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return _either(inplace, _elu_in_place, ops.elu)(input, SELU_ALPHA, SELU_SCALE)
 
 
+@public(also="nn.functional.selu_")
 def selu_(input: Tensor) -> Tensor:
     """In-place version of `selu`.
 
@@ -341,6 +360,7 @@ def selu_(input: Tensor) -> Tensor:
     return selu(input, True)
 
 
+@public(also="nn.functional.celu")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)`; in place if `inplace`.
 
@@ -362,6 +382,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _either(inplace, _celu_in_place, ops.celu)(input, alpha)
 
 
+@public(also="nn.functional.celu_")
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of `celu`.
 
@@ -375,6 +396,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, True)
 
 
+@public("nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * sigmoid(input)`, also known as swish, elementwise; in place if `inplace`.
 
@@ -390,6 +412,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _either(inplace, _silu_in_place, ops.silu)(input)
 
 
+@public("nn.functional.mish")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * tanh(softplus(input))`, elementwise; in place if `inplace`.
 
@@ -404,6 +427,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return _either(inplace, _mish_in_place, ops.mish)(input)
 
 
+@public("nn.functional.glu")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Return `a * sigmoid(b)`, where a and b are the halves of `input` along `dim`.
 
@@ -429,6 +453,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return out
 
 
+@public("nn.functional.softsign")
 def softsign(input: Tensor) -> Tensor:
     """Return `input / (1 + |input|)`, elementwise.
 
@@ -440,6 +465,7 @@ def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1)
 
 
+@public("nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
     """Return `input - tanh(input)`, elementwise.
 
@@ -451,6 +477,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
+@public("nn.functional.tanh")
 def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent; `torch.tanh` is the name to use.
 
@@ -466,6 +493,7 @@ def tanh(input: Tensor) -> Tensor:
         raise
 
 
+@public("nn.functional.sigmoid")
 def sigmoid(input: Tensor) -> Tensor:
     """Return `1 / (1 + exp(-input))`; `torch.sigmoid` is the name to use.
 
@@ -484,6 +512,7 @@ def sigmoid(input: Tensor) -> Tensor:
 # Softmax ------------------------------------------------------------------------------------------
 
 
+@public("nn.functional.softmax")
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -509,6 +538,7 @@ def softmax(
     return ops.softmax(input, dim, dtype)
 
 
+@public("nn.functional.softmin")
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -524,6 +554,7 @@ def softmin(
     return ops.softmax(-input, dim, dtype)
 
 
+@public("nn.functional.log_softmax")
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -548,6 +579,7 @@ def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
+@public("nn.functional.gumbel_softmax")
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

@@ -20,6 +20,7 @@ from tinytorch.ops import autocast
 from tinytorch.ops.nn import basic as ops
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn.basic import logsigmoid
+from tinytorch.ops.register import public
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -78,6 +79,7 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> 
 # Of numbers ---------------------------------------------------------------------------------------
 
 
+@public("nn.functional.mse_loss")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -113,6 +115,7 @@ def mse_loss(
     return ops.mse_loss(x, y, reduction)
 
 
+@public("nn.functional.l1_loss")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -137,6 +140,7 @@ def l1_loss(
     return _reduced((x - y).abs(), reduction)
 
 
+@public("nn.functional.smooth_l1_loss")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -180,6 +184,7 @@ def smooth_l1_loss(
     return ops.smooth_l1_loss(x, y, reduction, beta)
 
 
+@public("nn.functional.huber_loss")
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -227,6 +232,7 @@ def huber_loss(
 # Of probabilities ---------------------------------------------------------------------------------
 
 
+@public("nn.functional.binary_cross_entropy")
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -276,6 +282,7 @@ def binary_cross_entropy(
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
+@public("nn.functional.binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -337,6 +344,7 @@ def binary_cross_entropy_with_logits(
     return out
 
 
+@public("nn.functional.cross_entropy")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -428,6 +436,7 @@ def _soft_cross_entropy(
     return loss / (input.numel() // classes if classes else 0) if reduction == "mean" else loss
 
 
+@public("nn.functional.nll_loss")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -533,6 +542,7 @@ def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
         )
 
 
+@public("nn.functional.kl_div")
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -583,6 +593,7 @@ def kl_div(
     return result / input.shape[0] if by_batch and input.ndim else result
 
 
+@public("nn.functional.poisson_nll_loss")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -625,6 +636,7 @@ def poisson_nll_loss(
     return _reduced(losses, reduction)
 
 
+@public("nn.functional.gaussian_nll_loss")
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -689,6 +701,7 @@ def gaussian_nll_loss(
 # Of margins ---------------------------------------------------------------------------------------
 
 
+@public("nn.functional.cosine_embedding_loss")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -746,6 +759,7 @@ def cosine_embedding_loss(
     return _reduced(alike + unlike, reduction)
 
 
+@public("nn.functional.margin_ranking_loss")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -788,6 +802,7 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@public("nn.functional.hinge_embedding_loss")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -823,6 +838,7 @@ def hinge_embedding_loss(
     return _reduced(unlike + alike, reduction)
 
 
+@public("nn.functional.soft_margin_loss")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -858,6 +874,7 @@ def soft_margin_loss(
     return out
 
 
+@public("nn.functional.multilabel_soft_margin_loss")
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -892,6 +909,7 @@ def multilabel_soft_margin_loss(
     return _reduced(losses.mean(-1), reduction)
 
 
+@public("nn.functional.multi_margin_loss")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -955,6 +973,7 @@ def multi_margin_loss(
     return out
 
 
+@public("nn.functional.multilabel_margin_loss")
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -1019,6 +1038,7 @@ def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
         )
 
 
+@public("nn.functional.triplet_margin_loss")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -1072,6 +1092,7 @@ def triplet_margin_loss(
     )  # fmt: skip
 
 
+@public("nn.functional.triplet_margin_with_distance_loss")
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -1121,6 +1142,7 @@ def triplet_margin_with_distance_loss(
 # Of sequences -------------------------------------------------------------------------------------
 
 
+@public("nn.functional.ctc_loss")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -1169,6 +1191,7 @@ def ctc_loss(
 # Distances ----------------------------------------------------------------------------------------
 
 
+@public(also="nn.functional.cosine_similarity")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors.
 
@@ -1196,6 +1219,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     ).sum(dim)
 
 
+@public(also="nn.functional.pairwise_distance")
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

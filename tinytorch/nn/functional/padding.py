@@ -14,11 +14,13 @@ from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
 from tinytorch.ops.nn import basic as ops
 from tinytorch.ops.nn.resample import borders
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
 
 __all__ = ["pad"]
 
 
+@public("nn.functional.pad")
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:

@@ -10,6 +10,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast
 from tinytorch.ops.nn import pool
 from tinytorch.ops.nn.pool import adaptive_avg_pool1d, avg_pool1d
+from tinytorch.ops.register import public
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
@@ -27,6 +28,7 @@ __all__ = [
 # Maxima of sliding windows ------------------------------------------------------------------------
 
 
+@public("nn.functional.max_pool1d")
 def max_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -63,6 +65,7 @@ def max_pool1d(
     )
 
 
+@public("nn.functional.max_pool1d_with_indices")
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -84,6 +87,7 @@ def max_pool1d_with_indices(
     )
 
 
+@public("nn.functional.max_pool2d")
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -121,6 +125,7 @@ def max_pool2d(
     )
 
 
+@public("nn.functional.max_pool2d_with_indices")
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -142,6 +147,7 @@ def max_pool2d_with_indices(
     )
 
 
+@public("nn.functional.max_pool3d")
 def max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -180,6 +186,7 @@ def max_pool3d(
     )
 
 
+@public("nn.functional.max_pool3d_with_indices")
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -204,6 +211,7 @@ def max_pool3d_with_indices(
 # Adaptive windows ---------------------------------------------------------------------------------
 
 
+@public("nn.functional.adaptive_max_pool1d")
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the maxima of `output_size` windows that cover the last dimension.
 
@@ -225,6 +233,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return found if return_indices else found[0]
 
 
+@public("nn.functional.adaptive_max_pool1d_with_indices")
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -238,6 +247,7 @@ def adaptive_max_pool1d_with_indices(
     return pool.adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
 
 
+@public("nn.functional.adaptive_max_pool2d")
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the maxima of `output_size` windows that cover the last two dimensions.
 
@@ -260,6 +270,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return found if return_indices else found[0]
 
 
+@public("nn.functional.adaptive_max_pool2d_with_indices")
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -273,6 +284,7 @@ def adaptive_max_pool2d_with_indices(
     return pool.adaptive_max_pool("adaptive_max_pool2d", input, output_size, 2)
 
 
+@public("nn.functional.adaptive_max_pool3d", autocast="float32")
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the maxima of `output_size` windows that cover the last three dimensions.
 
@@ -294,6 +306,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return found if return_indices else found[0]
 
 
+@public("nn.functional.adaptive_max_pool3d_with_indices", autocast="float32")
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -307,6 +320,7 @@ def adaptive_max_pool3d_with_indices(
     return pool.adaptive_max_pool("adaptive_max_pool3d", input, output_size, 3)
 
 
+@public("nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last two dimensions.
 
@@ -327,6 +341,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return pool.adaptive_avg_pool("adaptive_avg_pool2d", input, output_size, 2)
 
 
+@public("nn.functional.adaptive_avg_pool3d", autocast="float32")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last three dimensions.
 
@@ -349,6 +364,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 # Averages of sliding windows ----------------------------------------------------------------------
 
 
+@public("nn.functional.avg_pool2d", out="exact")
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -391,6 +407,7 @@ def avg_pool2d(
     )
 
 
+@public("nn.functional.avg_pool3d", out="exact", autocast="float32")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -456,6 +473,7 @@ def _lp_pool(
     return (out.sign() * out.abs().relu()).mul(count).pow(1.0 / norm_type)
 
 
+@public("nn.functional.lp_pool1d")
 def lp_pool1d(
     input: Tensor,
     norm_type: float,
@@ -483,6 +501,7 @@ def lp_pool1d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, max_pool1d, avg_pool1d, 1)
 
 
+@public("nn.functional.lp_pool2d")
 def lp_pool2d(
     input: Tensor,
     norm_type: float,
@@ -510,6 +529,7 @@ def lp_pool2d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, max_pool2d, avg_pool2d, 2)
 
 
+@public("nn.functional.lp_pool3d")
 def lp_pool3d(
     input: Tensor,
     norm_type: float,
@@ -540,6 +560,7 @@ def lp_pool3d(
 # Windows at pseudo-random places ------------------------------------------------------------------
 
 
+@public("nn.functional.fractional_max_pool2d", autocast="float32")
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -577,6 +598,7 @@ def fractional_max_pool2d(
     return found if return_indices else found[0]
 
 
+@public("nn.functional.fractional_max_pool2d_with_indices", autocast="float32")
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -604,6 +626,7 @@ def fractional_max_pool2d_with_indices(
     )
 
 
+@public("nn.functional.fractional_max_pool3d", autocast="float32")
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -641,6 +664,7 @@ def fractional_max_pool3d(
     return found if return_indices else found[0]
 
 
+@public("nn.functional.fractional_max_pool3d_with_indices", autocast="float32")
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -706,6 +730,7 @@ def _unpool_size(
     return tuple(output_size)
 
 
+@public("nn.functional.max_unpool1d", autocast="float32")
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -739,6 +764,7 @@ def max_unpool1d(
     return pool.max_unpool(input, indices, sizes, 1)
 
 
+@public("nn.functional.max_unpool2d", autocast="float32")
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -773,6 +799,7 @@ def max_unpool2d(
     return pool.max_unpool(input, indices, sizes, 2)
 
 
+@public("nn.functional.max_unpool3d", autocast="float32")
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,

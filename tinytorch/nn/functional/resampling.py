@@ -14,6 +14,7 @@ from tinytorch.nn.functional.pooling import (
 )
 from tinytorch.ops import autocast
 from tinytorch.ops.nn import resample
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
 
 __all__ = [
@@ -29,6 +30,7 @@ _GRID_WARNING = (
 )
 
 
+@public("nn.functional.interpolate")
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -147,6 +149,7 @@ def _sizes_or_factors(
     return None, scale_factor
 
 
+@public("nn.functional.upsample")
 def upsample(
     input: Tensor,
     size: Any = None,
@@ -166,6 +169,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@public("nn.functional.upsample_nearest")
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `interpolate(input, size, scale_factor)`; deprecated.
 
@@ -179,6 +183,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
+@public("nn.functional.upsample_bilinear")
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Return `input` interpolated with `mode="bilinear", align_corners=True`; deprecated.
 
@@ -199,6 +204,7 @@ def _deprecated(name: str) -> None:
     )
 
 
+@public("nn.functional.grid_sample")
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -252,6 +258,7 @@ def grid_sample(
     )
 
 
+@public("nn.functional.affine_grid")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return a grid for `grid_sample` that maps the result's places by the matrices `theta`.
 

@@ -12,6 +12,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
 from tinytorch.ops.nn.ctc import ctc_loss
+from tinytorch.ops.register import public
 
 __all__ = [
     "alpha_dropout", "alpha_dropout_", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
@@ -44,6 +45,7 @@ def _check_probability(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
+@public()
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`, if `train`.
 
@@ -59,6 +61,7 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.dropout(input, p, train)
 
 
+@public()
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`.
 
@@ -71,6 +74,7 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.dropout(input, p, train, True)
 
 
+@public()
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Return `nn.functional.alpha_dropout(input, p, train)`.
 
@@ -83,6 +87,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.alpha_dropout(input, p, train)
 
 
+@public()
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `nn.functional.alpha_dropout` in place, if `train`.
 
@@ -95,6 +100,7 @@ def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.alpha_dropout(input, p, train, True)
 
 
+@public()
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Set whole channels, the second dimension, to what keeps mean and variance after `selu`, if `train`.
 
@@ -113,6 +119,7 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.feature_alpha_dropout(input, p, train)
 
 
+@public()
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `feature_alpha_dropout` in place.
 
@@ -125,6 +132,7 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return functional.feature_alpha_dropout(input, p, train, True)
 
 
+@public()
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels, the second dimension, with probability `p`, and scale the others by 1 / (1 - p), if `train`.
 
@@ -141,6 +149,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return functional._channels_dropped(input, p, train, False)
 
 
+@public()
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `feature_dropout` in place.
 
@@ -165,6 +174,7 @@ def _named(function: str, position: int, reduction: Any) -> str:
     return {1: "mean", 2: "sum"}.get(int(reduction), "none")
 
 
+@public()
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:  # fmt: skip
@@ -181,6 +191,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
+@public()
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -195,6 +206,7 @@ def cosine_embedding_loss(
     return functional.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
 
 
+@public()
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
 ) -> Tensor:
@@ -209,6 +221,7 @@ def hinge_embedding_loss(
     return functional.hinge_embedding_loss(input, target, margin, reduction=how)
 
 
+@public()
 def kl_div(
     input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False
 ) -> Tensor:
@@ -224,6 +237,7 @@ def kl_div(
     return loss.mean() if how == "mean" else loss.sum() if how == "sum" else loss
 
 
+@public()
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
@@ -238,6 +252,7 @@ def margin_ranking_loss(
     return functional.margin_ranking_loss(input1, input2, target, margin, reduction=how)
 
 
+@public()
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
@@ -252,6 +267,7 @@ def poisson_nll_loss(
     return functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
 
 
+@public()
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
     swap: bool = False, reduction: int = 0,

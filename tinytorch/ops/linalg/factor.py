@@ -42,6 +42,7 @@ from tinytorch.ops.linalg.solve import (
 )
 from tinytorch.ops.nn.basic import constant_pad
 from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import (
     also_by,
     axis_is_dim,
@@ -54,9 +55,6 @@ from tinytorch.ops.shape import (
     triu,
 )
 from tinytorch.ops.shape import diagonal as _diagonal
-
-__all__ = ["det", "logdet"]
-
 
 # Determinants -------------------------------------------------------------------------------------
 
@@ -87,6 +85,8 @@ def _det(x: Any) -> Any:
     return np.linalg.det(x)
 
 
+@public(method=True)
+@public("linalg.det", out="exact")
 @also_by(A="input")  # (the parameter of `linalg.det`, which is the same function)
 def det(input: Tensor) -> Tensor:
     """Return the determinant of a square matrix, or of each of a stack.
@@ -114,6 +114,7 @@ def _slogdet(x: Any) -> Any:
     return kernels.plain(x, np.linalg.slogdet(x))
 
 
+@public("linalg.slogdet", out="exact")
 def slogdet(A: Tensor) -> Any:
     """Return the sign of the determinant, and the logarithm of its magnitude (which does not overflow).
 
@@ -129,6 +130,7 @@ def slogdet(A: Tensor) -> Any:
     return return_types.linalg_slogdet(_slogdet(A))
 
 
+@public(method=True)
 def logdet(input: Tensor) -> Tensor:
     """Return the logarithm of the determinant: NaN where that is negative, -inf where it is 0.
 
@@ -166,6 +168,7 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
     return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
 
 
+@public("linalg.matrix_norm", out="matrix_norm")
 @_numpy_names
 def matrix_norm(
     input: Tensor,
@@ -230,6 +233,7 @@ def matrix_norm(
     return _extreme(sums, ord > 0, rows if keepdim or rows < columns else rows - 1, keepdim)
 
 
+@public("linalg.norm", out="matrix_norm")
 @_numpy_names
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -278,6 +282,7 @@ def norm(
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
+@public("linalg.cond", out="safe linalg", autocast="float32")
 def cond(input: Tensor, p: Any = None) -> Tensor:
     """Return the condition number: the norm of a matrix times that of its inverse; inf if it is singular.
 
@@ -375,6 +380,7 @@ def _svdvals(x: Any) -> Any:
     return kernels.svdvals(x)
 
 
+@public("linalg.svd", out="exact", autocast="float32")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """Return the singular value decomposition `A = U diag(S) Vh`.
 
@@ -410,6 +416,7 @@ def _no_driver(driver: str | None) -> None:
         )
 
 
+@public("linalg.svdvals", out="exact", autocast="float32")
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Return the singular values, in descending order.
 
@@ -459,6 +466,7 @@ def _is_lower(UPLO: str) -> bool:
     return UPLO.upper() == "L"
 
 
+@public("linalg.eigh", out="exact", autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Any:
     """Return the eigenvalues, ascending, and the eigenvectors (columns) of a symmetric matrix.
 
@@ -484,6 +492,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
     return return_types.linalg_eigh(_eigh(input, _is_lower(UPLO)))
 
 
+@public("linalg.eigvalsh", out="exact", autocast="float32")
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of a symmetric matrix, ascending; see `eigh`.
 
@@ -496,12 +505,14 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     return _eigvalsh(input, _is_lower(UPLO))
 
 
+@public("linalg.eig", out="safe linalg", autocast="float32")
 def eig(input: Tensor) -> Any:
     """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
     check_matrix("linalg.eig", input, "input")
     raise NotImplementedError(_COMPLEX.format("eig", "eigh"))
 
 
+@public("linalg.eigvals", out="safe linalg", autocast="float32")
 def eigvals(input: Tensor) -> Any:
     """Raise NotImplementedError: the eigenvalues of a general matrix are complex numbers, which are left out."""
     check_matrix("linalg.eigvals", input, "input")
@@ -547,6 +558,7 @@ def _cholesky_info(x: Any, upper: bool) -> Any:
     return kernels.cholesky_info(x, upper)
 
 
+@public("linalg.cholesky", out="exact", autocast="float32")
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """Return the lower triangular L of `A = L L^T`, for a symmetric positive-definite A.
 
@@ -568,6 +580,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return _cholesky(input, builtins.bool(upper))
 
 
+@public("linalg.cholesky_ex", out="exact", autocast="float32")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Return the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
 
@@ -643,6 +656,7 @@ def _only_r(x: Any) -> Any:
     return np.empty_like(x, shape=(0,)), kernels.by_columns(np.linalg.qr(x, "r"))
 
 
+@public("linalg.qr", out="exact", autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> Any:
     """Return the decomposition `A = Q R` into orthonormal columns and an upper triangular matrix.
 
@@ -727,6 +741,7 @@ def reflect(x: Any, tau: Any, y: Any, left: bool, transpose: bool) -> Any:
     return kernels.reflect(x, tau, y, left, transpose)
 
 
+@public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first n columns of a product of Householder reflections, as `geqrf` gives them.
 
@@ -833,6 +848,7 @@ def check_lu(name: str, A: Any, pivot: bool) -> None:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
 
+@public("linalg.lu_factor", out="exact")
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """Return the LU decomposition in compact form, for `lu_solve`.
 
@@ -875,6 +891,7 @@ def check_nonzero(info: Tensor) -> None:
         raise RuntimeError(str(error)) from None
 
 
+@public("linalg.lu_factor_ex", out="exact")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
 
@@ -921,6 +938,7 @@ def unpacked_lu(x: Any, pivots: Any) -> Any:
     return kernels.lu_unpack(x, pivots)
 
 
+@public("linalg.lu", out="exact")
 def lu(A: Tensor, *, pivot: bool = True) -> Any:
     """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
 
@@ -968,6 +986,7 @@ def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
     return kernels.lu_solve(x, pivots, y, left, adjoint)
 
 
+@public("linalg.lu_solve", out="exact", autocast="alone")
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
@@ -1044,6 +1063,7 @@ for _each in (_ldl, _ldl_solve):
     _each.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 
 
+@public("linalg.ldl_factor_ex", out="exact")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
 
@@ -1068,6 +1088,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     return return_types.linalg_ldl_factor_ex(found)
 
 
+@public("linalg.ldl_factor", out="exact")
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
     """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
 
@@ -1098,6 +1119,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
     return return_types.linalg_ldl_factor((factors, pivots))
 
 
+@public("linalg.ldl_solve", out="exact")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
 
@@ -1139,6 +1161,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
 # Products -----------------------------------------------------------------------------------------
 
 
+@public("linalg.vecdot", out="vecdot", autocast="low")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Return the scalar products of vectors along a dimension; the others broadcast.
 
@@ -1182,6 +1205,7 @@ def _cross(x: Any, y: Any, dim: int) -> Any:
     return found
 
 
+@public("linalg.cross", out="exact")
 @axis_is_dim
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the vector products of vectors of three elements along a dimension; the others broadcast.
@@ -1217,6 +1241,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     return _cross(input, other, dim)
 
 
+@public("linalg.diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return the diagonals of matrices, as views: `torch.diagonal` of the last two dimensions.
 
@@ -1233,6 +1258,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return _diagonal(A, offset, dim1, dim2)
 
 
+@public("linalg.vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Return the matrices of powers of a vector's elements: column j is `x ** j`.
 

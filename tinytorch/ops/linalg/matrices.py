@@ -26,6 +26,7 @@ from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_syste
 from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
 from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import (
     _unsafe_view,
     also_by,
@@ -37,13 +38,6 @@ from tinytorch.ops.shape import (
     tril,
     triu,
 )
-
-__all__ = [
-    "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "corrcoef", "cov", "cross", "cumulative_trapezoid",
-    "dist", "frobenius_norm", "geqrf", "inverse", "kron", "lobpcg", "lu", "lu_solve", "lu_unpack", "norm",
-    "nuclear_norm", "orgqr", "ormqr", "pca_lowrank", "pdist", "pinverse", "qr", "renorm", "slogdet", "svd",
-    "svd_lowrank", "trapezoid", "trapz", "triangular_solve", "vander",
-]  # fmt: skip
 
 
 def _deprecated(name: str, instead: str) -> None:
@@ -58,6 +52,7 @@ def _deprecated(name: str, instead: str) -> None:
 # Old names of torch.linalg ------------------------------------------------------------------------
 
 
+@public(method=True, out="exact", autocast="float32")
 def inverse(input: Tensor) -> Tensor:
     """Return the inverse; see `linalg.inv`.
 
@@ -70,6 +65,7 @@ def inverse(input: Tensor) -> Tensor:
     return solve.inv(input)
 
 
+@public(method=True, autocast="float32")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`.
 
@@ -81,6 +77,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return solve.pinv(input, rcond)
 
 
+@public(method=True, out="exact")
 def slogdet(input: Tensor) -> Any:
     """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
 
@@ -93,6 +90,7 @@ def slogdet(input: Tensor) -> Any:
     return return_types.slogdet(decompose.slogdet(input))
 
 
+@public(method=True, out="exact", autocast="float32")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factor; see `linalg.cholesky`.
 
@@ -159,6 +157,7 @@ def _check_old_system(function: str, B: Any, A: Any, second: str) -> None:
         raise NotImplementedError(f"\"{function}_cpu\" not implemented for '{A.dtype.tensor_name}'")
 
 
+@public(method=True, out="safe", autocast="float32")
 @also_by(input2="L")
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Return the solution of `A X = B` by the Cholesky factor of A.
@@ -181,6 +180,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     return _cholesky_solve(input, L, upper)
 
 
+@public(method=True, out="safe", autocast="float32")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """Return the inverse of a matrix by its Cholesky factor.
 
@@ -200,6 +200,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     return _cholesky_inverse(input, upper)
 
 
+@public(method=True, out="exact", autocast="float32")
 def qr(input: Tensor, some: bool = True) -> Any:
     """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete".
 
@@ -215,6 +216,7 @@ def qr(input: Tensor, some: bool = True) -> Any:
     return return_types.qr(decompose.qr(input, "reduced" if some else "complete"))
 
 
+@public(method=True, out="exact", autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
 
@@ -240,6 +242,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     return return_types.svd((u, values, vh.mT))
 
 
+@public(method=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
 
@@ -258,6 +261,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
 
 
+@public(method=True, out="exact", autocast="float32")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed.
 
@@ -274,6 +278,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return decompose.lu_solve(LU_data, LU_pivots, input)
 
 
+@public(out="exact")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
@@ -332,6 +337,7 @@ def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) 
     return found, kernels.by_columns(np.broadcast_to(x, (*found.shape[:-2], *x.shape[-2:])))
 
 
+@public(method=True, out="safe", autocast="float32")
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -372,6 +378,7 @@ def _geqrf(x: Any) -> Any:
     return kernels.geqrf(x)
 
 
+@public(method=True, out="geqrf", autocast="float32")
 def geqrf(input: Tensor) -> Any:
     """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
 
@@ -394,6 +401,7 @@ def geqrf(input: Tensor) -> Any:
     return return_types.geqrf(_geqrf(input))
 
 
+@public(method=True, out="householder", autocast="float32")
 @also_by(input2="tau")
 def orgqr(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of a product of Householder reflections; see `linalg.householder_product`.
@@ -408,6 +416,7 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
     return decompose.householder_product(input, tau)
 
 
+@public(method=True, out="ormqr", autocast="float32")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
@@ -471,6 +480,7 @@ def ormqr(
 # Norms --------------------------------------------------------------------------------------------
 
 
+@public(method=True, out="exact")
 def norm(
     input: Tensor,
     p: Any = "fro",
@@ -506,6 +516,7 @@ def norm(
     return reduce.norm(input, p, dim, keepdim, out, dtype)
 
 
+@public(out="exact")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.
 
@@ -530,6 +541,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return vector_norm(input, 2, None if none else dim, keepdim)
 
 
+@public(out="nuclear_norm")
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return the sum of the singular values of matrices; see `linalg.matrix_norm`.
 
@@ -562,6 +574,7 @@ def _dist(x: Any, y: Any, p: float) -> Any:
     return reduce._norm.op.kernel(x - y, p, None, False)
 
 
+@public(method=True)
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the p-norm of `input - other`.
 
@@ -588,6 +601,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return out
 
 
+@public(method=True, out="exact")
 @axis_is_dim
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
@@ -625,6 +639,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (input * factors.to(input.dtype)).contiguous()
 
 
+@public("", method="renorm_")
 @axis_is_dim
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
@@ -696,6 +711,7 @@ def _lengths(difference: Tensor, p: float) -> Tensor:
     return found
 
 
+@public(autocast="float32")
 def cdist(
     x1: Tensor,
     x2: Tensor,
@@ -763,6 +779,7 @@ def cdist(
     return out
 
 
+@public(also="nn.functional.pdist")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """Return the distances of all pairs of rows: those above the diagonal of `cdist(input, input)`, row by row.
 
@@ -793,6 +810,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 # Products -----------------------------------------------------------------------------------------
 
 
+@public(method=True, out="exact")
 @axis_is_dim
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the vector products along a dimension of length 3; without `dim`, the first such one.
@@ -820,6 +838,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return decompose.cross(input, other, dim=dim)
 
 
+@public(method=True, out="castable")
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`, in its place.
 
@@ -837,6 +856,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return _unsafe_view(left * right, [m * n for m, n in zip(a, b, strict=True)])
 
 
+@public()
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
 
@@ -906,6 +926,7 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
     return (heights if dx is None else heights * dx), axis - y.ndim
 
 
+@public()
 @axis_is_dim
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
@@ -933,6 +954,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     return areas.sum(axis) / 2
 
 
+@public()
 @axis_is_dim
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`.
@@ -945,6 +967,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
+@public()
 @axis_is_dim
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
@@ -995,6 +1018,7 @@ def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> No
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
+@public(method=True)
 def cov(
     input: Tensor,
     *,
@@ -1052,6 +1076,7 @@ def cov(
     return (mm(centred, weighted.t()) / degrees).squeeze()
 
 
+@public(method=True)
 def corrcoef(input: Tensor) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
@@ -1102,6 +1127,7 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     return basis
 
 
+@public()
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -1138,6 +1164,7 @@ def svd_lowrank(
     return (v, values, u) if m < n else (u, values, v)
 
 
+@public()
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -1172,6 +1199,7 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
 
 
+@public()
 def lobpcg(
     A: Tensor,
     k: int | None = None,

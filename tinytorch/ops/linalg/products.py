@@ -23,12 +23,8 @@ from tinytorch.core.op import op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast
 from tinytorch.ops.pointwise import _older_call, mul, plain
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view, renamed
-
-__all__ = [
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "dsmm", "einsum", "ger", "inner",
-    "matmul", "mm", "mv", "outer", "spmm", "tensordot", "trace", "vdot",
-]  # fmt: skip
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -265,6 +261,7 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
 # Products -----------------------------------------------------------------------------------------
 
 
+@public(also="linalg.matmul", method=True, out="exact")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
@@ -327,6 +324,8 @@ def _folded(x: Tensor) -> Tensor:
     return x.reshape((math.prod(shape[:-1]), shape[-1]))
 
 
+@public(method=True, out="exact")
+@public("dsmm", also="spmm")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of two matrices, `(n, m)` and `(m, p)`.
 
@@ -349,11 +348,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-spmm = dsmm = (
-    mm  # for matrices of which one may be sparse: graph networks call them with dense ones, too
-)
-
-
+@public(method=True, out="exact")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the products of two stacks of matrices, `(b, n, m)` and `(b, m, p)`.
 
@@ -372,6 +367,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return _bmm(input, mat2)
 
 
+@public(method=True, out="exact")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Return the product of a matrix `(n, m)` and a vector `(m,)`.
 
@@ -387,6 +383,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _mv(input, vec)
 
 
+@public(method=True, out="dot")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the scalar product of two vectors.
 
@@ -408,6 +405,7 @@ _vdot_product: Any = renamed(
 )
 
 
+@public(method=True, out="dot")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers.
 
@@ -420,6 +418,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return _vdot_product(input, other)
 
 
+@public(method=True, out="tensordot")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Return the scalar products along the last dimension: `(*A, m)`, `(*B, m)` give `(*A, *B)`.
 
@@ -442,6 +441,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
+@public(also="ger", method=True, out="promoted")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return the products of all pairs from two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`.
 
@@ -458,9 +458,6 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
         if each.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {each.ndim}-D")
     return mul(input.unsqueeze(1), vec2)
-
-
-ger = outer
 
 
 # Products added to something ----------------------------------------------------------------------
@@ -547,6 +544,7 @@ def _times(t: Any, factor: Any) -> Any:
     return t if factor == 1 else t * factor
 
 
+@public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
@@ -585,6 +583,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     return _combined(x, _plain(mat1, mat2), beta, alpha)
 
 
+@public(method=True, in_place="function", out="exact")
 @op(
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
@@ -629,6 +628,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return _combined(x, _dot(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
+@public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -665,6 +665,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     return _combined(x, _matmul(batch1, batch2), beta, alpha, blas=False)
 
 
+@public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
@@ -706,6 +707,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     return _combined(x, np.add.reduce(products, axis=0, dtype=products.dtype), beta, alpha)
 
 
+@public(method=True, in_place=True, out="promoted")
 @op(
     x=lambda g, beta: _times(g, beta),
     vec1=lambda g, vec2, alpha: _times(_mv(g, vec2), alpha),
@@ -794,6 +796,7 @@ for _caller in (addmm, addmv, baddbmm, addbmm, addr):
 # Contractions -------------------------------------------------------------------------------------
 
 
+@public(out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of `a` and `b` summed over pairs of dimensions.
 
@@ -869,6 +872,7 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
+@public()
 def einsum(*args: Any) -> Tensor:
     """Return the sum of products that an equation of Einstein's kind describes.
 
@@ -1172,6 +1176,7 @@ def _squeezed(term: list[Any], x: Tensor, gone: set[Any]) -> tuple[list[Any], Te
     return [letter for letter in term if letter not in gone], x
 
 
+@public(out="chain_matmul")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Return the product of matrices, in the order that takes the fewest multiplications.
 
@@ -1198,6 +1203,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
+@public("linalg.multi_dot", out="chain_matmul")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of two or more matrices, in the order of fewest multiplications.
 
@@ -1287,6 +1293,7 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
 operator_matmul, operator_rmatmul = _operator(False), _operator(True)
 
 
+@public(method=True, autocast="float32")
 def trace(input: Tensor) -> Tensor:
     """Return the sum of the diagonal of a matrix.
 

@@ -26,10 +26,8 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.ops import return_types
 from tinytorch.ops.create import eye, zeros, zeros_like
 from tinytorch.ops.linalg.products import matmul
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import cat, check_tensor, check_tensors, tril, triu
-
-__all__ = ["matrix_exp", "matrix_power"]
-
 
 # Checks -------------------------------------------------------------------------------------------
 
@@ -162,6 +160,7 @@ def inverse_info(x: Any) -> Any:
     return kernels.inverse_info(x)
 
 
+@public("linalg.inv", out="exact", autocast="float32")
 def inv(A: Tensor) -> Tensor:
     """Return the inverse of a square matrix, or of each of a stack `(..., n, n)`.
 
@@ -179,6 +178,7 @@ def inv(A: Tensor) -> Tensor:
     return _inverse(A)
 
 
+@public("linalg.inv_ex", out="exact", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     """Return the inverses and, per matrix, 0 or the column (from 1) where inverting it failed.
 
@@ -210,6 +210,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     return return_types.linalg_inv_ex((inverse, info))
 
 
+@public("linalg.tensorinv", out="safe", autocast="float32")
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """Return the inverse of a tensor taken as a matrix: the first `ind` dimensions are its rows.
 
@@ -290,6 +291,7 @@ def _system(A: Any, B: Any, left: bool) -> bool:
     return vector
 
 
+@public("linalg.solve", out="exact", autocast="float32")
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """Return the solution X of `A X = B`, or of `X A = B`.
 
@@ -310,6 +312,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return _solve(A, B, left, _system(A, B, left))
 
 
+@public("linalg.solve_ex", out="exact")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     """Return the solution of `A X = B` (or `X A = B`) and, per A, 0 or the column (from 1) of its first zero pivot.
 
@@ -353,6 +356,7 @@ def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> An
     return kernels.triangular(x, y, upper, unit, left)
 
 
+@public("linalg.solve_triangular", out="solve_triangular")
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
@@ -385,6 +389,7 @@ def solve_triangular(
     return triangular(input, B.to(input.dtype), upper, unitriangular, left)
 
 
+@public("linalg.tensorsolve", out="safe", autocast="float32")
 def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Return the X of `tensordot(A, X, X.ndim) = B`.
 
@@ -460,6 +465,7 @@ def _check_float_matrix(name: str, x: Any) -> None:
         )
 
 
+@public("linalg.pinv", out="safe linalg")
 def pinv(
     input: Tensor,
     rcond: Any = None,
@@ -500,6 +506,7 @@ def pinv(
     return _pinv(input, *_tolerances(input, atol, rcond if rtol is None else rtol), hermitian)
 
 
+@public("linalg.matrix_rank", out="safe torch.linalg", autocast="float32")
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -574,6 +581,7 @@ def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
     return kernels.least_squares(x, y, bound, driver)
 
 
+@public("linalg.lstsq", out="lstsq", autocast="float32")
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
 
@@ -653,6 +661,7 @@ def _exponential(x: Any) -> Any:
     return kernels.exponential(x)
 
 
+@public(also="linalg.matrix_exp", method=True)
 def matrix_exp(input: Tensor) -> Tensor:
     """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each of a stack.
 
@@ -672,6 +681,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return _exponential(input)
 
 
+@public(also="linalg.matrix_power", method=True, out="exact")
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Return a square matrix to an integer power, by repeated squaring; of the inverse where that is negative.
 

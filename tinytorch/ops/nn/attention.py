@@ -17,9 +17,8 @@ from tinytorch.kernels import attention
 from tinytorch.ops import autocast
 from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm
 from tinytorch.ops.nn.basic import constant_pad, linear, softmax
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import cat
-
-__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 
 def _weights(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale: float) -> Tensor:
@@ -95,6 +94,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
     return factors
 
 
+@public("nn.functional.scaled_dot_product_attention")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -349,6 +349,7 @@ def _full_mask(
     return mask + padding
 
 
+@public("nn.functional.multi_head_attention_forward")
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.core import dtypes, parallel
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import Within
-from tinytorch.core.op import op, pointwise
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, loss
 from tinytorch.kernels import layer_norm as layer_norms
@@ -23,14 +23,8 @@ from tinytorch.kernels.indexing import add_rows
 from tinytorch.kernels.reduce import add_to_rows
 from tinytorch.ops.linalg.products import mm_nn, mm_tn
 from tinytorch.ops.pointwise import check_fits, kept, plain, zero_gradient
+from tinytorch.ops.register import pointwise, public
 from tinytorch.ops.shape import cat, check_tensor, suggested_format
-
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "constant_pad", "cross_entropy",
-    "elu", "embedding", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss",
-    "nll_loss", "prelu", "silu", "smooth_l1_loss", "softmax", "softplus", "softshrink", "threshold",
-]  # fmt: skip
 
 
 def _check_floating(kernel: str, x: Any) -> None:
@@ -80,6 +74,7 @@ def _column_sums(x: Any) -> Any:
     return np.ones(wide.shape[0], wide.dtype, like=wide).dot(wide).astype(x.dtype, copy=False)
 
 
+@public("nn.functional.linear", out="exact", autocast="op")
 @op(
     name="Mm",
     overload=("bias", "AddmmBackward0"),
@@ -258,6 +253,8 @@ def _log_softmax(x: Any, dim: int) -> Any:
     return activation.log_softmax(x, dim if 0 <= dim < x.ndim else _axis(dim, x.ndim))
 
 
+@public(method=True, out="exact")
+@public("special.softmax")
 def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
 
@@ -282,6 +279,8 @@ def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = No
     return out
 
 
+@public(method=True, out="exact")
+@public("special.log_softmax")
 def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `log(softmax(input))` along `dim`, exact also where the softmax is 0.
 
@@ -413,6 +412,7 @@ def hardswish(x: Any) -> Any:
     return activation.hardswish(x)
 
 
+@public(also="nn.functional.hardshrink", method=True, out="same")
 @op(x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
@@ -428,6 +428,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     return activation.keep(x, ~((x >= -lambd) & (x <= lambd)))  # NaN is in no interval
 
 
+@public("nn.functional.softshrink", out="same")
 @op(x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` brought nearer to 0 by `lambd`, 0 where it is in [-lambd, lambd].
@@ -487,6 +488,7 @@ def _prelu_grad(g: Any, x: Any, weight: Any) -> Any:
     return activation.where(above, g, g * weight), activation.keep(g * x, np.logical_not(above))
 
 
+@public(also="nn.functional.prelu", method=True, autocast="low")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return `input` where it is positive, else `weight * input`.
 
@@ -617,6 +619,7 @@ def _gelu_x(g: Tensor, x: Tensor, approximate: str, cdf: Any) -> Tensor:
     return g * (cdf + x * density)
 
 
+@public("nn.functional.gelu", out="same")
 @op(x=_gelu_x, residuals=("cdf",))
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
@@ -659,6 +662,7 @@ def glu(x: Any, dim: int) -> Any:
     return a * gate, gate
 
 
+@public("nn.functional.logsigmoid", out="logsigmoid")
 @op(name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed so that nothing overflows.
@@ -690,6 +694,7 @@ def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
     return activation.softplus_grad(g, x, beta, threshold)
 
 
+@public("nn.functional.softplus", out="same")
 @op(x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.

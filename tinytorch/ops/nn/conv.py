@@ -19,10 +19,7 @@ from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
 from tinytorch.ops.linalg.products import _C_NAMES
 from tinytorch.ops.nn.basic import constant_pad
-
-__all__ = [
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
-]  # fmt: skip
+from tinytorch.ops.register import public
 
 Sizes = tuple[int, ...]
 SizeOrInt = int | Sequence[int]
@@ -347,6 +344,7 @@ def _convolved_by_name(
     return _convolved(dims, input, weight, bias, strides, halves, dilations, groups)
 
 
+@public(also="nn.functional.conv1d")
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -379,6 +377,7 @@ def conv1d(
     return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public(also="nn.functional.conv2d")
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -417,6 +416,7 @@ def conv2d(
     return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public(also="nn.functional.conv3d")
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -454,6 +454,7 @@ def _transposed(
     return out.squeeze(0)
 
 
+@public(also="nn.functional.conv_transpose1d")
 def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -471,6 +472,7 @@ def conv_transpose1d(
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public(also="nn.functional.conv_transpose2d")
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -506,6 +508,7 @@ def conv_transpose2d(
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public(also="nn.functional.conv_transpose3d")
 def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
@@ -522,6 +525,7 @@ def conv_transpose3d(
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@public()
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: SizeOrInt, padding: SizeOrInt,
     dilation: SizeOrInt, transposed: bool, output_padding: SizeOrInt, groups: int,
@@ -558,6 +562,7 @@ def convolution(
     return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public(also="nn.functional.conv_tbc", autocast="low")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return the convolution of signals whose dimensions are time, batch, channels.
 
@@ -648,6 +653,7 @@ def _check_columns(name: str, x: Tensor) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
+@public("nn.functional.unfold")
 def unfold(
     input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0,
     stride: SizeOrInt = 1,
@@ -701,6 +707,7 @@ def unfold(
     return _unfold(input.unsqueeze(0), kernel, dilations, paddings, strides).squeeze(0)
 
 
+@public("nn.functional.fold")
 def fold(
     input: Tensor, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1,
     padding: SizeOrInt = 0, stride: SizeOrInt = 1,

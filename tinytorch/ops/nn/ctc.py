@@ -10,8 +10,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
 from tinytorch.ops.nn import basic as nn
-
-__all__ = ["ctc_loss"]
+from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
 
@@ -96,6 +95,7 @@ def _padded(targets: Any, lengths: Any) -> Any:
     return out
 
 
+@public(autocast="float32")
 def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,

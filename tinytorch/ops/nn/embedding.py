@@ -13,9 +13,8 @@ from tinytorch.core.view import count_write
 from tinytorch.ops.index import gather, index_select, masked_fill
 from tinytorch.ops.nn import basic as nn
 from tinytorch.ops.reduce import vector_norm
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
-
-__all__ = ["embedding", "embedding_bag", "embedding_renorm_"]
 
 _INT64 = np.dtype(np.int64)
 _MODES = ("sum", "mean", "max")
@@ -29,6 +28,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
         )
 
 
+@public()
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:  # fmt: skip
@@ -64,6 +64,7 @@ def embedding(
     return found
 
 
+@public()
 def embedding_renorm_(
     weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
 ) -> Tensor:
@@ -121,6 +122,7 @@ def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
     return ends - begin
 
 
+@public()
 def embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,

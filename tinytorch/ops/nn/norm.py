@@ -20,11 +20,8 @@ from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
-
-__all__ = [
-    "batch_norm", "group_norm", "instance_norm", "native_batch_norm", "native_group_norm", "native_layer_norm",
-]  # fmt: skip
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -248,6 +245,7 @@ def _check_momentum(name: str, momentum: Any) -> float:
     return momentum
 
 
+@public()
 def batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     training: bool, momentum: float, eps: float, cudnn_enabled: bool,
@@ -283,6 +281,7 @@ def batch_norm(
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
+@public()
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     training: bool, momentum: float, eps: float,
@@ -309,6 +308,7 @@ def native_batch_norm(
 # By those of an instance or a group of channels ---------------------------------------------------
 
 
+@public()
 def instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
@@ -394,6 +394,7 @@ def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
     return formatted(out, x), mean, scale
 
 
+@public()
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enabled: bool = True,
@@ -445,6 +446,7 @@ def group_norm(
     return out
 
 
+@public()
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -474,6 +476,7 @@ def native_group_norm(
     return out, mean.to(kind), scale.to(kind)
 
 
+@public("nn.functional.check_normalized_shape")
 def check_normalized_shape(
     name: str, input: Tensor, given: Any, weight: Tensor | None, bias: Tensor | None, start: str
 ) -> tuple[int, ...]:
@@ -518,6 +521,7 @@ def check_normalized_shape(
     return shape
 
 
+@public()
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip

@@ -27,12 +27,8 @@ from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
 from tinytorch.ops.nn.resample import resampling
 from tinytorch.ops.reduce import mean
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
-
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "max_pool1d", "max_pool1d_with_indices",
-    "max_pool2d", "max_pool3d",
-]  # fmt: skip
 
 _windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)
@@ -424,6 +420,7 @@ def max_pool(
     return out if return_indices else out[0]
 
 
+@public()
 def max_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Tensor:  # fmt: skip
@@ -439,6 +436,7 @@ def max_pool1d(
     )
 
 
+@public()
 def max_pool1d_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -452,6 +450,7 @@ def max_pool1d_with_indices(
     return max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1)
 
 
+@public()
 def max_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Tensor:  # fmt: skip
@@ -468,6 +467,7 @@ def max_pool2d(
     )
 
 
+@public(autocast="float32")
 def max_pool3d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Tensor:  # fmt: skip
@@ -539,6 +539,7 @@ def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tup
     return out, index
 
 
+@public()
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """Return the maxima of `output_size` windows that cover the last dimension, and where they are.
 
@@ -752,6 +753,7 @@ def avg_pool(
     return out
 
 
+@public(also="nn.functional.avg_pool1d")
 def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -818,6 +820,7 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     return uneven
 
 
+@public(also="nn.functional.adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last dimension.
 

@@ -21,9 +21,8 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
-
-__all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
 
 def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
@@ -255,6 +254,7 @@ def _whole(at: Any) -> Any:
     return np.clip(np.nan_to_num(np.floor(at), nan=-1.0), -(2.0**40), 2.0**40).astype(np.int64)
 
 
+@public(autocast="float32")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -363,6 +363,7 @@ def _cubic(input: Tensor, raw: list[Tensor], padding: int, align_corners: bool) 
     return out
 
 
+@public(autocast="float32")
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -376,6 +377,7 @@ def grid_sampler_2d(
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@public(autocast="float32")
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -389,6 +391,7 @@ def grid_sampler_3d(
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@public()
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Return the places to sample an image at for affine maps `theta`; see `nn.functional.affine_grid`.
 

@@ -19,11 +19,8 @@ from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
 from tinytorch.ops.nn.basic import linear
 from tinytorch.ops.pointwise import relu, sigmoid, tanh
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import cat, check_tensor, chunk, renamed, stack, unbind
-
-__all__ = [
-    "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
-]  # fmt: skip
 
 States = tuple[Tensor, ...]
 
@@ -397,6 +394,7 @@ def _stacked(
     return (x, *[stack(each) for each in zip(*last, strict=True)])
 
 
+@public()
 def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return output and last states `(out, h_n, c_n)` of layers of long short-term memory; see `nn.LSTM`.
 
@@ -457,6 +455,7 @@ def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any
 _STEPS[_unprojected] = _STEPS[_unprojected_packed] = _unprojected_step, 2
 
 
+@public()
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Return output and last state of layers of gated recurrent units; see `nn.GRU`.
 
@@ -476,6 +475,7 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     return out, h
 
 
+@public()
 def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Return output and last state of recurrent layers with tanh; see `nn.RNN`. Arguments as `gru`.
 
@@ -491,6 +491,7 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     return out, h
 
 
+@public()
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Return output and last state of recurrent layers with rectifiers; see `nn.RNN`. Arguments as `gru`.
 
@@ -556,6 +557,7 @@ def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool
     )
 
 
+@public()
 def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
@@ -594,6 +596,7 @@ def lstm_cell(
     return h, c
 
 
+@public()
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:  # fmt: skip
@@ -621,6 +624,7 @@ def gru_cell(
     return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 
+@public()
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:  # fmt: skip
@@ -644,6 +648,7 @@ def rnn_tanh_cell(
     return _tanh_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 
+@public()
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:  # fmt: skip

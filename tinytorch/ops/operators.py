@@ -1,4 +1,4 @@
-"""Which op is which method, operator and in-place method of Tensor (floor 4): one table, bound at import."""
+"""The operators of Tensor, and its in-place methods that have arguments of their own."""
 
 from __future__ import annotations
 
@@ -10,124 +10,12 @@ from tinytorch.core.layout import strided
 from tinytorch.core.op import operator_of, refuse_booleans
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import (
-    copies,
-    create,
     index,
     pointwise,
-    random,
-    reduce,
-    shape,
     special,
-    statistics,
 )
-from tinytorch.ops import memory as storage
-from tinytorch.ops.linalg import factor as decompose
-from tinytorch.ops.linalg import matrices, solve
 from tinytorch.ops.linalg import products as linalg
-from tinytorch.ops.nn import basic as nn
-
-# module: the names in it that are methods of Tensor under the same name (first argument: the tensor) …
-METHODS: dict[Any, str] = {
-    pointwise: """
-        abs absolute acos acosh add addcdiv addcmul allclose arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-        asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-        bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh deg2rad div divide eq equal erf erfc exp
-        exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac ge greater greater_equal gt hypot isclose
-        isfinite isinf isnan isneginf isposinf isreal le lerp less less_equal log log10 log1p log2 logaddexp
-        logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply nan_to_num ne neg negative
-        not_equal pow positive rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh
-        sqrt square sub subtract tan tanh true_divide trunc xlogy
-    """,
-    copies: """
-        diagonal_scatter narrow_copy select_scatter slice_inverse slice_scatter as_strided_scatter unsafe_chunk
-        unsafe_split unsafe_split_with_sizes
-    """,
-    create: "new_empty new_full new_ones new_tensor new_zeros",
-    random: """
-        bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_
-    """,
-    reduce: """
-        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
-        min nanmean nanmedian nansum prod std sum sum_to_size var
-    """,
-    shape: """
-        adjoint as_strided broadcast_to chunk clone contiguous cpu cuda data_ptr diag diag_embed diagflat diagonal dim
-        dsplit element_size expand expand_as flatten flip fliplr flipud hsplit is_complex is_contiguous
-        is_floating_point is_signed moveaxis movedim narrow ndimension nelement numel permute ravel real repeat
-        repeat_interleave reshape reshape_as roll rot90 select size split split_with_sizes squeeze storage_offset
-        stride swapaxes swapdims t tensor_split tile to transpose tril triu type_as unbind unflatten unfold unsqueeze
-        view view_as vsplit
-    """,
-    index: """
-        argsort argwhere bincount copy_ fill_ fill_diagonal_ gather index_add index_add_ index_copy index_copy_
-        index_fill index_fill_ index_put index_put_ index_reduce index_reduce_ index_select masked_fill masked_fill_
-        masked_scatter masked_scatter_ masked_select msort nonzero nonzero_static put put_ scatter scatter_ scatter_add
-        scatter_add_ scatter_reduce scatter_reduce_ sort take take_along_dim topk unique unique_consecutive zero_
-    """,
-    statistics: "diff histc histogram kthvalue mode nanquantile quantile",
-    linalg: """
-        addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer trace vdot
-    """,
-    decompose: "det logdet",
-    solve: "matrix_exp matrix_power",
-    matrices: """
-        cholesky cholesky_inverse cholesky_solve corrcoef cov cross dist geqrf inverse kron lu lu_solve norm orgqr
-        ormqr pinverse qr renorm renorm_ slogdet svd triangular_solve
-    """,
-    nn: "hardshrink log_softmax prelu softmax",
-    storage: """
-        apply_ as_subclass dequantize dim_order get_device is_distributed is_nonzero is_pinned is_same_size is_set_to
-        is_shared map2_ map_ module_load new new_empty_strided pin_memory resize resize_ resize_as resize_as_ set_
-        share_memory_ storage storage_type to_dense untyped_storage
-    """,
-    special: """
-        angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma erfinv float_power_ frexp gcd heaviside
-        heaviside_ i0 igamma igammac is_conj is_neg lcm ldexp ldexp_ lgamma logaddexp2 logcumsumexp logit logit_
-        mvlgamma mvlgamma_ nextafter polygamma_ resolve_conj resolve_neg
-    """,
-}
-# … and those of which an in-place method `name_` is derived.
-IN_PLACE: dict[Any, str] = {
-    pointwise: """
-        abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil copysign cos cosh
-        deg2rad eq erf erfc exp exp2 expm1 fix floor floor_divide fmod frac ge greater greater_equal gt hypot le less
-        less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor lt mul multiply nan_to_num ne
-        neg negative not_equal rad2deg reciprocal relu remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt
-        square tan tanh true_divide trunc xlogy
-    """,
-    reduce: """
-        cumprod cumsum
-    """,
-    shape: "tril triu",
-    linalg: """
-        addbmm addmm addmv addr baddbmm
-    """,
-    special: "digamma erfinv gcd i0 igamma igammac lcm lgamma nextafter",
-}
-
-
-def bind() -> None:
-    """Set the methods on Tensor."""
-    for module, names in METHODS.items():
-        for name in names.split():
-            setattr(Tensor, name, getattr(module, name))
-    for module, names in IN_PLACE.items():
-        for name in names.split():
-            setattr(Tensor, f"{name}_", in_place(getattr(module, name)))
-    for name, function in (
-        OPERATORS | shape.CONVERSIONS | shape.PROPERTIES | storage.MEMBERS | copies.METHODS
-    ).items():
-        setattr(Tensor, name, function)
-    Tensor.layout = strided
-
-
-def bound_names() -> set[str]:
-    """Return the names of all members of Tensor that `bind` sets."""
-    names = {name for listed in METHODS.values() for name in listed.split()}
-    names |= {f"{name}_" for listed in IN_PLACE.values() for name in listed.split()}
-    names |= set(OPERATORS) | set(shape.CONVERSIONS) | set(shape.PROPERTIES)
-    return names | set(storage.MEMBERS) | set(copies.METHODS)
+from tinytorch.ops.register import members, public
 
 
 def _backward(
@@ -209,6 +97,7 @@ def _check_read(self: Tensor, other: Any) -> None:
         check_overlap(self._array, other._array)
 
 
+@public("", method="add_")
 def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Add `alpha * other` in place.
 
@@ -221,6 +110,7 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     return _add(self, pointwise.scaled("add_", self, other, alpha))
 
 
+@public("", method="sub_ subtract_")
 def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place.
 
@@ -234,6 +124,7 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     return _sub(self, pointwise.scaled("sub_", self, other, alpha))
 
 
+@public("", method="div_ divide_")
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Divide by `other` in place; see `div`.
 
@@ -247,6 +138,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     return _div_rounded[rounding_mode](self, other)
 
 
+@public(also="clip_", method=True)
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Bound in place; see `clamp`.
 
@@ -262,6 +154,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return _clamp(self, min, max)
 
 
+@public("", method="lerp_")
 def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Interpolate in place; see `lerp`.
 
@@ -276,6 +169,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     return _lerp(self, end, weight)
 
 
+@public("", method="addcmul_")
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Add `value * tensor1 * tensor2` in place.
 
@@ -290,6 +184,7 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
+@public("", method="addcdiv_")
 def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Add `value * tensor1 / tensor2` in place.
 
@@ -304,6 +199,7 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
+@public("", method="pow_")
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """Raise to the power `exponent` in place.
 
@@ -392,15 +288,8 @@ OPERATORS: dict[str, Any] = {
     "where": index.where_method,
     "backward": _backward,
     "polygamma": special.polygamma_method,
-    "add_": add_,
-    "sub_": sub_,
-    "subtract_": sub_,
-    "div_": div_,
-    "divide_": div_,
-    "clamp_": clamp_,
-    "clip_": clamp_,
-    "lerp_": lerp_,
-    "addcmul_": addcmul_,
-    "addcdiv_": addcdiv_,
-    "pow_": pow_,
 }
+members(OPERATORS)
+public("detach")(Tensor.detach)
+public("detach_")(Tensor.detach_)
+Tensor.layout = strided

@@ -1,0 +1,70 @@
+"""Modules that had another name in 0.1: pickles of that time name them. Each is found as the one module that it is now."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+#: By the old name below `tinytorch`, the new one.
+MOVED = {
+    "_tensor": "core.tensor",
+    "autograd.autocast": "ops.autocast",
+    "autograd.engine": "core.engine",
+    "autograd.inplace": "core.inplace",
+    "autograd.mode": "core.mode",
+    "autograd.op": "core.op",
+    "autograd.picture": "inspect.picture",
+    "autograd.view": "core.view",
+    "blas": "core.blas",
+    "device": "core.device",
+    "dtypes": "core.dtypes",
+    "functions": "nn.functional.unlike",
+    "kernels.parallel": "core.parallel",
+    "layout": "core.layout",
+    "nn._activations": "nn.functional.activation",
+    "nn._losses": "nn.functional.loss",
+    "nn._padding": "nn.functional.padding",
+    "nn._pooling": "nn.functional.pooling",
+    "nn._reduction": "nn.functional.reduction",
+    "nn._resampling": "nn.functional.resampling",
+    "ops.attention": "ops.nn.attention",
+    "ops.conv": "ops.nn.conv",
+    "ops.ctc": "ops.nn.ctc",
+    "ops.decompose": "ops.linalg.factor",
+    "ops.embedding": "ops.nn.embedding",
+    "ops.matrices": "ops.linalg.matrices",
+    "ops.norm": "ops.nn.norm",
+    "ops.pool": "ops.nn.pool",
+    "ops.resample": "ops.nn.resample",
+    "ops.rnn": "ops.nn.rnn",
+    "ops.solve": "ops.linalg.solve",
+    "ops.storage": "ops.memory",
+    "summary": "inspect.summary",
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        return (
+            importlib.machinery.ModuleSpec(fullname, self)
+            if package == "tinytorch" and name in MOVED
+            else None
+        )
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(f"tinytorch.{MOVED[spec.name.partition('.')[2]]}")
+        self._own = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own  # it stays what it is
+
+
+sys.meta_path.append(_Finder())

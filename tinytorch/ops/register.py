@@ -1,0 +1,381 @@
+"""Where an op, or a function of tensors, becomes public: all that is true of it is said once, at its declaration.
+
+    hypot = pointwise("hypot", np.hypot, x=…, y=…, method=True, in_place=True, out="promoted", operands="tensors")
+
+    @public(method=True, out="diff", also="special.diff")
+    def diff(input, n=1, dim=-1): ...
+
+`pointwise` declares an op (see `core/op.py`) and makes it public at once; `public` does the latter for what is declared
+below it: an op made by `@op` or `@view_op`, or a function that is composed of others. What the module keeps under the name is the function itself, for other ops
+and formulas to call. What users get is a `Function`, made here: it sees to `out=`, to NumPy's names of arguments, to
+autocasting and to classes that answer themselves (`__torch_function__`), and costs next to nothing where none of these
+is asked for. Methods of Tensor go past it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tinytorch.core import op as core
+from tinytorch.core.inplace import in_place as in_place_of
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops import autocast, overrides
+
+__all__ = [
+    "Function",
+    "functions",
+    "members",
+    "methods",
+    "namespace",
+    "no_such_call",
+    "pointwise",
+    "public",
+]
+
+#: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
+functions: dict[str, Function] = {}
+#: The methods of Tensor that are declared with ops.
+methods: dict[str, Any] = {}
+
+_NOT_GIVEN: Any = object()
+
+#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
+NUMPY = {
+    "a": "input", "x": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim", "self": "input",
+}  # fmt: skip
+
+#: The functions of one and of two tensors that have no other arguments.
+_OPERANDS = (("input",), ("input", "other"))
+
+
+def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
+    """Return PyTorch's error for arguments that fit none of a function's signatures."""
+    got = ", ".join([type(each).__name__ for each in args])
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        + "".join([f" * ({each})\n" for each in signatures])
+    )
+
+
+class Function(staticmethod):  # type: ignore[type-arg]
+    """A public function. Like PyTorch's, which are builtins, it does not become a method where a class holds it.
+
+    Attributes:
+        name: the dotted name below `torch`.
+        raw: the function that computes.
+        rule: how it writes into `out` (a name of `out.RULES`), or None.
+        lowered: `raw` as it runs where its thread autocasts.
+        operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
+    """
+
+    __slots__ = ("__weakref__", "lowered", "name", "names", "operands", "raw", "rule")
+    __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
+
+    def __init__(
+        self,
+        name: str,
+        raw: Any,
+        rule: str | None,
+        lowered: Any,
+        operands: tuple[bool, tuple[str, ...]] | None,
+    ) -> None:
+        self.name, self.raw, self.rule, self.lowered, self.operands = (
+            name,
+            raw,
+            rule,
+            lowered,
+            operands,
+        )
+        code = getattr(inspect.unwrap(raw), "__code__", None)
+        self.names: tuple[str, ...] = (
+            code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+        )
+        call = _of_operands(self) if operands else _call(self)
+        call.__doc__ = raw.__doc__
+        home, _, own = name.rpartition(".")
+        call.__name__ = call.__qualname__ = (
+            f"{home}_{own}" if home in ("linalg", "special") else own
+        )
+        call.__module__ = f"tinytorch.{home}".rstrip(".")
+        call.__wrapped__ = raw
+        super().__init__(call)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<built-in function torch.{self.name}>"
+
+    def __reduce__(self) -> str:
+        return self.name.rpartition(".")[2]  # pickled by its name, copied as itself
+
+    @property
+    def op(self) -> core.Op:
+        """The op, of a function that is one."""
+        found: core.Op = self.raw.op
+        return found
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self.raw)
+        if self.rule is None or "out" in signature.parameters:
+            return signature
+        parameters = list(signature.parameters.values())
+        last = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
+        out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        parameters.insert(len(parameters) - last, out)
+        return signature.replace(parameters=parameters)
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call that may ask for more than its result."""
+        if overrides.active:
+            found = overrides.asked(args, kwargs)
+            if found is not None:
+                return overrides.handle_torch_function(self, found, *args, **kwargs)
+        out = kwargs.pop("out", None) if self.rule is not None else None
+        if self.names in _OPERANDS:
+            args, kwargs = self._given(args, kwargs), {}
+            if self.operands is not None:
+                self._check_operands(args)
+        if out is not None:
+            write = importlib.import_module("tinytorch.ops.out").into
+            return self._run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
+        return self._run(self.lowered if autocast.on else self.raw, args, kwargs)
+
+    def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            renamed = self._renamed(kwargs)
+            if renamed is None:
+                raise
+        except AttributeError as error:
+            raise self.not_a_tensor(error, args, kwargs) from None
+        return self._run(function, args, renamed)
+
+    def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """Return arguments with NumPy's names replaced; None if there are none that the function does not have itself."""
+        if NUMPY.keys().isdisjoint(kwargs):
+            return None
+        renamed = {key if key in self.names else NUMPY.get(key, key): kwargs[key] for key in kwargs}
+        return None if renamed.keys() == kwargs.keys() else renamed
+
+    def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments of a function of one or two tensors, given by place or by name, also by NumPy's."""
+        names, name = self.names, self.__name__
+        if len(args) > len(names):
+            raise TypeError(
+                f"{name}() takes {len(names)} positional arguments but {len(args)} were given"
+            )
+        values = dict(zip(names, args, strict=False))
+        for key, value in named.items():
+            public = key if key in names else NUMPY.get(key, key)
+            if public not in names or (public != key and public in values):
+                raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+            if public in values:
+                raise TypeError(f"{name}() got multiple values for argument '{public}'")
+            values[public] = value
+        for each in names:
+            if each not in values:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "{each}"')
+        return tuple([values[each] for each in names])
+
+    def _check_operands(self, args: tuple[Any, ...]) -> None:
+        """Raise PyTorch's error for a number where it takes a tensor alone."""
+        assert self.operands is not None
+        both, signatures = self.operands
+        if isinstance(args[0], Tensor) and (not both or isinstance(args[1], Tensor)):
+            return
+        name = getattr(getattr(self.raw, "op", None), "name", "")
+        name = name if name.startswith("special_") else self.name.rpartition(".")[2]
+        if both:
+            k = 0 if not isinstance(args[0], Tensor) else 1
+            raise TypeError(
+                f"{name}(): argument '{self.names[k]}' (position {k + 1}) must be Tensor, not {type(args[k]).__name__}"
+            )
+        if len(signatures) < 3 or not isinstance(args[1], Tensor):
+            raise no_such_call(name, args, signatures)
+
+    def not_a_tensor(
+        self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Exception:
+        """Return PyTorch's error if what an attribute was missing of is an argument that is no tensor, else the error."""
+        given = error.obj
+        if isinstance(given, Tensor):
+            return error
+        name, kind = self.name.rpartition(".")[2], type(given)
+        shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+        for argument, value in kwargs.items():
+            if value is given:
+                return TypeError(f"{name}(): argument '{argument}' must be Tensor, not {shown}")
+        for position, (argument, value) in enumerate(zip(self.names, args, strict=False), 1):
+            if value is given:
+                return TypeError(
+                    f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}"
+                )
+        return error
+
+
+def _call(function: Function) -> Any:
+    """Return what a call goes through: as short as can be, since all calls of public functions do."""
+    raw = function.raw
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or overrides.active or autocast.on:
+            return function.called(args, kwargs)
+        try:
+            return raw(*args)
+        except AttributeError as error:
+            raise function.not_a_tensor(error, args, kwargs) from None
+
+    return call
+
+
+def _of_operands(function: Function) -> Any:
+    """As `_call`, of a function of two that does not take numbers everywhere."""
+    raw = function.raw
+    both = function.operands is not None and function.operands[0]
+
+    def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
+        if (
+            type(x) is Tensor
+            and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
+            and not (more or kwargs or overrides.active or autocast.on)
+        ):
+            return raw(x, y)
+        return function.called(
+            tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN]), kwargs
+        )
+
+    return call
+
+
+def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a module that has public functions alone, and imports where they are declared.
+
+    Args:
+        module: its name, as `tinytorch.linalg`.
+    """
+    home = module.partition(".")[2]
+
+    def find(name: str) -> Any:
+        function = functions.get(f"{home}.{name}")
+        if function is None:
+            raise AttributeError(f"module '{module}' has no attribute {name!r}")
+        setattr(sys.modules[module], name, function)
+        return function
+
+    def names() -> list[str]:
+        own = sys.modules[module]
+        return sorted({*vars(own), *own.__all__})
+
+    return find, names
+
+
+# Declaring ----------------------------------------------------------------------------------------
+
+_TENSOR_AND_NUMBER = (
+    "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None",
+)  # fmt: skip
+_NUMBER_FIRST = (_TENSOR_AND_NUMBER[0], "Number self, Tensor other", _TENSOR_AND_NUMBER[1])
+_EITHER = (
+    _TENSOR_AND_NUMBER[0],
+    f"{_NUMBER_FIRST[1]}, *, Tensor out = None",
+    _TENSOR_AND_NUMBER[1],
+)
+
+#: Which operands of two may be numbers: whether both must be tensors, else the calls that PyTorch lists.
+OPERANDS: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "tensors": (True, ()),
+    "tensor first": (False, _TENSOR_AND_NUMBER),
+    "number first": (False, _NUMBER_FIRST),
+    "either": (False, _EITHER),
+}
+
+_AUTOCAST: dict[str, Callable[[Any], Any]] = {
+    "low": autocast.lowering,
+    "float32": autocast.raising,
+    "widest": autocast.promoting,
+    "alone": autocast.leaving,
+}
+
+
+def public(
+    name: str | None = None,
+    *,
+    also: str = "",
+    out: str | None = None,
+    autocast: str | None = None,
+    operands: str | None = None,
+    method: bool | str = False,
+    in_place: bool | str = False,
+) -> Callable[[Any], Any]:
+    """Make the function below public; it stays what it is.
+
+    Args:
+        name: its name below `torch`, dotted ("linalg.inv"); by default its own name. "" for methods that are no function.
+        also: further names, separated by spaces.
+        out: how it writes into `out=`: the name of a rule in `out.RULES`. None: it has no `out`, or sees to it itself.
+        autocast: how it runs where its thread autocasts: "low" (in low precision), "float32", "widest" (in the widest
+            precision of its arguments), "alone" (whatever it calls runs unchanged), "op" (an op, in low precision also
+            where others call it).
+        operands: of a function of two that does not take numbers everywhere, one of `OPERANDS`.
+        method: whether Tensor has it as a method, too, under all its names below `torch` itself; or the names.
+        in_place: whether Tensor has the method `name_`, derived; "function" if `torch` has it as well.
+    """
+
+    def declare(raw: Any) -> Any:
+        names = [raw.__name__ if name is None else name, *also.split()]
+        lowered = raw
+        if autocast == "op":
+            _low_ops.add(raw)
+        elif autocast is not None:
+            lowered = _AUTOCAST[autocast](raw)
+        for each in filter(None, names):
+            function = Function(each, raw, out, lowered, OPERANDS[operands] if operands else None)
+            if functions.setdefault(each, function) is not function:
+                raise TypeError(f"two functions are declared as torch.{each}")
+        own = [each for each in names if "." not in each]
+        for each in method.split() if isinstance(method, str) else own * method:
+            _bind(each, lowered)
+        if in_place:
+            written = in_place_of(raw)
+            for each in own:
+                _bind(f"{each}_", written)
+                if in_place == "function":
+                    functions[f"{each}_"] = Function(f"{each}_", written, None, written, None)
+        return raw
+
+    return declare
+
+
+_low_ops = autocast.ops
+
+
+def members(found: dict[str, Any]) -> None:
+    """Give Tensor what is no public function: operators, properties, methods under names of their own."""
+    for name, member in found.items():
+        _bind(name, member)
+
+
+def _bind(name: str, function: Any) -> None:
+    if name in methods:
+        raise TypeError(f"two methods are declared as Tensor.{name}")
+    methods[name] = function
+    setattr(Tensor, name, function)
+
+
+_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place")
+
+
+def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:
+    """Return the op of a ufunc, as `core.op.pointwise` does, and make it public if the facts of `public` say how."""
+    # (An input may be called `out`: what backward functions take.)
+    said = {key: facts.pop(key) for key in _PUBLIC if key in facts and not callable(facts[key])}
+    public_name = facts.pop("public", None)
+    made = core.pointwise(name, kernel, **facts)
+    return public(public_name, **said)(made) if said or public_name is not None else made
