@@ -36,7 +36,7 @@ def libraries_as_they_begin() -> Iterator[None]:
     """Undo what a test may change for the whole process, so that the order of tests does not matter."""
     yield
     if (
-        _overrides._active
+        _overrides.active
     ):  # a class derived from Tensor: all functions ask for its `__torch_function__`
         _overrides.deactivate()
     if torch is not None:  # its compiler turns the checks of distributions off

@@ -16,8 +16,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
-from tinytorch.amp import lists
-from tinytorch.ops import autocast
+from tinytorch.ops import autocast, register
 
 pytest.importorskip("ml_dtypes", reason="bfloat16 needs it")
 
@@ -320,7 +319,7 @@ def test_mixed_precisions(kinds: dict[str, str], call: str) -> None:
 THEMSELVES = """
     _grid_sampler_2d_cpu_fallback adaptive_max_pool3d avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits
     bmm cat conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss
-    cross_entropy_loss fft_fft hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss matmul
+    cross_entropy_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss matmul
     mkldnn_rnn_layer mm mse_loss multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nll_loss
     nll_loss2d poisson_nll_loss reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d
     scaled_dot_product_attention smooth_l1_loss soft_margin_loss stack triplet_margin_loss
@@ -328,6 +327,8 @@ THEMSELVES = """
 #: What is no public function here.
 NONE_HERE = """
     _addmm_activation _convolution.deprecated _lu_with_info _native_multi_head_attention fake_quantize_per_tensor_affine
+    fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
+    fft_rfftn polar stft view_as_complex
 """
 
 
@@ -340,10 +341,9 @@ def test_the_lists_are_complete() -> None:
     ]
     assert len(listed) > 100
     ours = set(THEMSELVES.split())
-    for names in (lists.OPS, lists.LOW, lists.HIGH, lists.WIDEST):
-        for module, text in names.items():
-            prefix = {"linalg": "linalg_", "fft": "fft_"}.get(module, "")
-            ours |= {prefix + name for name in text.split()}
+    for name, function in register.functions.items():
+        if function.autocast:
+            ours.add(name.replace("linalg.", "linalg_").rpartition(".")[2])
     missing = [
         name
         for name in listed
@@ -352,15 +352,8 @@ def test_the_lists_are_complete() -> None:
     assert not missing
 
 
-def test_the_tables_are_of_public_names() -> None:
-    later = {"polar", "stft", "view_as_complex"}  # of complex numbers
-    for names in (lists.OPS, lists.LOW, lists.HIGH, lists.WIDEST, lists.ALONE):
-        for module, text in names.items():
-            found: Any = tinytorch
-            for part in module.split(".") if module else ():
-                found = getattr(found, part, None)
-            for name in text.split():
-                assert hasattr(found, name) or name in later or module == "fft", (module, name)
+def test_each_way_to_run_applies_to_something() -> None:
+    assert {function.autocast for function in register.functions.values()} - {None} == register.AUTOCAST.keys()
 
 
 # What users see -----------------------------------------------------------------------------------

@@ -259,19 +259,42 @@ def test_what_is_asked_and_what_comes_of_it(name: str, pytorchs: dict[str, list[
     assert printed([PROGRAMS[name]], "tinytorch") == [pytorchs[name]]
 
 
-def test_without_derived_classes_nothing_is_wrapped() -> None:
+def test_without_derived_classes_no_method_is_wrapped() -> None:
     program = """
-import sys
 import tinytorch as torch
 import tinytorch.overrides
 class Kind(torch.nn.Parameter):
     pass
-print(type(torch.exp).__name__)
+exp = torch.exp
+print(type(torch.Tensor.exp).__name__)
 class Plain(torch.Tensor):
     pass
-print(type(torch.exp).__name__)
+print(type(torch.Tensor.exp).__name__, torch.exp is exp)
 """
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert run.stdout.split() == ["function", "_Method", "True"]
+
+
+FUNCTIONS_TAKEN_BEFORE = """
+import numpy as np
+from tinytorch import add, linalg
+from tinytorch.nn.functional import gelu
+import tinytorch as torch
+inv, kept = linalg.inv, torch.exp
+class Mine(torch.Tensor):
+    pass
+x = torch.eye(2).as_subclass(Mine)
+print(*[type(each).__name__ for each in (add(x, 1), gelu(x), inv(x), kept(x), add(torch.ones(2, 2), x))])
+class Stranger:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+print(add(Stranger(), 1), gelu(Stranger()), inv(Stranger()), kept(input=Stranger()))
+"""
+
+
+def test_functions_that_were_imported_before_the_first_class_ask_it() -> None:
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+        [sys.executable, "-c", FUNCTIONS_TAKEN_BEFORE], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert run.stdout.split() == ["function", "_Overridable"]
+    assert run.stdout.splitlines() == ["Mine Mine Mine Mine Mine", "add gelu linalg_inv exp"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,19 +15,11 @@ import tinytorch
 
 PACKAGE = Path(tinytorch.__file__).parent
 
-#: The floors, lowest first: modules (or packages) of tinytorch by the start of their dotted name.
-FLOORS = [
-    ("_version", "blas", "dtypes", "device", "layout"),
-    ("kernels",),
-    ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
-     "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad",
-     "autograd.autocast"),
-    ("ops",),
-    ("methods", "autograd", "nn", "optim", "data", "serialization", "linalg", "legacy", "func", "special", "cuda",
-     "distributions", "absent", "accelerator", "backends", "amp", "compiler", "storage", "switches", "testing",
-     "__future__"),
-    ("utils", ""),
-]  # fmt: skip
+#: The folders, and modules beside them, in order: each imports only from itself and from those before it.
+ORDER = """
+    _version core kernels ops linalg special fft random autograd amp nn func inspect optim data serialization
+    distributions testing overrides library hub multiprocessing distributed utils compat
+""".split()
 
 
 @functools.cache
@@ -39,18 +32,17 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
-def floor(name: str) -> int:
-    """Return the floor of a module; the longest entry that fits decides."""
-    best, level = -1, -1
-    for number, entries in enumerate(FLOORS):
-        for entry in entries:
-            if (name == entry or name.startswith(f"{entry}.") or entry == "") and len(entry) > best:
-                best, level = len(entry), number
-    return level
+def place(name: str) -> int:
+    """Return the place of a module in the order; the package itself, which is lazy, comes last.
+
+    So does what has no place of its own, as `tinytorch.cuda`, which is found in compat.
+    """
+    root = name.split(".")[0]
+    return ORDER.index(root if root in ORDER else "compat")
 
 
 @functools.cache
-def imports(path: Path, only_top: bool) -> list[str]:
+def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[str]:
     """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
     known = {name for name, _ in modules()}
     found = []
@@ -66,6 +58,9 @@ def imports(path: Path, only_top: bool) -> list[str]:
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
                 found.append(full if full in known else base)
+        if not only_statements and isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            found += [each.removeprefix("tinytorch.") for each in named if str(each).startswith("tinytorch.")]
         if isinstance(node, ast.Import):
             found += [
                 a.name.removeprefix("tinytorch").removeprefix(".")
@@ -79,11 +74,15 @@ def imports(path: Path, only_top: bool) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
 )
-def test_imports_go_down(name: str, path: Path) -> None:
-    for imported in imports(path, only_top=False):
-        assert floor(imported) <= floor(name), (
-            f"{name or 'tinytorch'} (floor {floor(name)}) imports {imported}"
-        )
+def test_imports_follow_the_order(name: str, path: Path) -> None:
+    for imported in imports(path, only_top=False, only_statements=False):
+        assert place(imported) <= place(name), f"{name or 'tinytorch'} imports {imported}"
+
+
+def test_every_entry_of_the_root_has_its_place() -> None:
+    entries = {name.split(".")[0] for name, _ in modules()} - {""}
+    assert entries == set(ORDER)
+    assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 30
 
 
 @pytest.mark.parametrize(
@@ -94,10 +93,60 @@ def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
     assert not hidden, f"{name} imports {hidden} inside a function"
 
 
+RECORDER = """
+import builtins, importlib, json, pkgutil, sys
+edges, plain = set(), builtins.__import__
+def record(importer, name):
+    parts = name.split(".")
+    if parts[0] == "tinytorch" and importer.split(".")[0] == "tinytorch" and len(parts) > 1:
+        edges.add((importer, name))
+def imported(name, globals=None, locals=None, fromlist=(), level=0):
+    importer = (globals or {}).get("__name__", "")
+    if not level:
+        record(importer, name)
+        for each in fromlist or ():
+            if f"{name}.{each}" in sys.modules or name == "tinytorch":
+                record(importer, f"{name}.{each}")
+    return plain(name, globals, locals, fromlist, level)
+builtins.__import__ = imported
+import tinytorch
+for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
+    if not each.name.startswith("tinytorch.compat"):
+        importlib.import_module(each.name)
+print(json.dumps(sorted(edges)))
+"""
+
+
+def test_imports_follow_the_order_as_they_run() -> None:
+    run = subprocess.run([sys.executable, "-c", RECORDER], capture_output=True, text=True, check=True)
+    edges = [(a.partition(".")[2], b.partition(".")[2]) for a, b in json.loads(run.stdout)]
+    assert len(edges) > 1000
+
+    wrong = [(a, b) for a, b in edges if place(b) > place(a)]
+    assert not wrong
+
+
+def test_tensor_is_complete_from_the_beginning() -> None:
+    program = """
+import pkgutil, importlib, tinytorch
+before = set(vars(tinytorch.Tensor))
+for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
+    if not each.name.startswith("tinytorch.compat"):
+        importlib.import_module(each.name)
+print(*sorted(set(vars(tinytorch.Tensor)) - before))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not run.stdout.split()
+
+
 def test_kernels_know_no_tensor() -> None:
     for name, path in modules():
         if name.startswith("kernels"):
-            assert not any("_tensor" in each for each in imports(path, only_top=False)), name
+            assert not any("core.tensor" in each for each in imports(path, only_top=False)), name
+
+
+#: What most programs do not need, or ask for by an import of their own.
+LATER = "amp autograd compiler cuda data distributions fft func jit linalg nn optim serialization testing utils"
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -114,22 +163,9 @@ def test_importing_loads_nothing_heavy() -> None:
         "multiprocessing",
         "torchvision",
         "matplotlib",
-        *(f"tinytorch.{name}" for name in tinytorch._LATER),
+        *(f"tinytorch.{name}" for name in LATER.split()),
     ):
         assert heavy not in names
-
-
-def test_what_is_imported_later_is_there() -> None:
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    (checked,) = (
-        node for node in tree.body if isinstance(node, ast.If) and "CHECKING" in ast.unparse(node)
-    )
-    (known,) = checked.body  # to type checkers
-    assert isinstance(known, ast.ImportFrom)
-    assert [alias.name for alias in known.names] == list(tinytorch._LATER)
-    for name in tinytorch._LATER:
-        assert name in dir(tinytorch)
-        assert getattr(tinytorch, name).__name__ == f"tinytorch.{name}"
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -140,5 +176,11 @@ def test_public_names_are_sorted_and_there() -> None:
 
 def test_the_stub_of_tensor_is_fresh() -> None:
     script = PACKAGE.parent / "scripts" / "make_stub.py"
+    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_table_of_names_is_fresh() -> None:
+    script = PACKAGE.parent / "scripts" / "make_names.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

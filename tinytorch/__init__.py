@@ -20,14 +20,13 @@ _blas.let_idle_threads_sleep()
 # Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
 __path__.append(f"{__path__[0]}/compat")
 
-# The ops that Tensor has as methods; they come with what they are made of.
+# What Tensor has methods in; it comes with what it is made of.
+for _name in "moved ops.copies ops.linalg.matrices ops.memory ops.nn.basic ops.operators ops.special ops.statistics".split():
+    _import_module(f"tinytorch.{_name}")
+
+_import_module("tinytorch.ops").enter_aten = lambda: _import_module("tinytorch.library")
+
 from tinytorch.core.tensor import Tensor
-from tinytorch import moved as _moved
-from tinytorch.ops import copies as _copies
-from tinytorch.ops import operators as _operators
-from tinytorch.ops import statistics as _statistics
-from tinytorch.ops.linalg import matrices as _matrices
-from tinytorch.ops.nn import basic as _basic
 from tinytorch.ops.register import functions as _functions
 
 newaxis = None

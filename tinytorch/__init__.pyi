@@ -690,7 +690,7 @@ from tinytorch.compat.switches import set_num_interop_threads as set_num_interop
 from tinytorch.compat.switches import set_num_threads as set_num_threads
 from tinytorch.compat.switches import set_warn_always as set_warn_always
 from tinytorch.compat.switches import use_deterministic_algorithms as use_deterministic_algorithms
-from tinytorch.version import __version__ as __version__
+from tinytorch.compat.version import __version__ as __version__
 from tinytorch.compat import accelerator as accelerator
 from tinytorch import amp as amp
 from tinytorch.compat import ao as ao
@@ -727,7 +727,7 @@ from tinytorch import testing as testing
 from tinytorch.compat import torch_version as torch_version
 from tinytorch.compat import types as types
 from tinytorch import utils as utils
-from tinytorch import version as version
+from tinytorch.compat import version as version
 from tinytorch.compat import xpu as xpu
 
 e: float

@@ -32,7 +32,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
     for name, function in functions.items():
         home, _, own = name.rpartition(".")
-        if not own.startswith("_"):
+        if function.asks and not own.startswith("_"):
             found.setdefault(
                 importlib.import_module(f"{__package__}.{home}".rstrip(".")), []
             ).append(function)

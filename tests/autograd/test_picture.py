@@ -14,7 +14,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tinytorch import nn
-from tinytorch.inspect import picture
+from tinytorch.autograd import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

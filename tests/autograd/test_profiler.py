@@ -17,10 +17,10 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import ops
+from tinytorch.autograd.profiler import _name, profile, record_function
+from tinytorch.autograd.profiler_util import USER, EventList, FunctionEvent, nested
 from tinytorch.core.mode import local
 from tinytorch.core.op import Op
-from tinytorch.inspect.events import _name, profile, record_function
-from tinytorch.inspect.events_util import USER, EventList, FunctionEvent, nested
 from tinytorch.inspect.profiler import _Shown
 
 

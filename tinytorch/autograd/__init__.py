@@ -2,7 +2,7 @@
 
 from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
 from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tinytorch.core.engine import backward, grad
+from tinytorch.core import engine
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
 from tinytorch.core.op import SavedTensor
@@ -15,8 +15,15 @@ from tinytorch.core.mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from tinytorch.inspect.picture import picture
+from tinytorch.autograd.picture import picture
 from tinytorch.autograd.variable import Variable
+from tinytorch.ops.overrides import quiet
+from tinytorch.ops.register import functions, public
+
+# Classes may answer a call of these two; what a walk does is its own affair.
+public("autograd.backward")(quiet(engine.backward))
+public("autograd.grad")(quiet(engine.grad))
+backward, grad = functions["autograd.backward"], functions["autograd.grad"]
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.autograd.function import Function, FunctionNode
+from tinytorch.core import places
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.engine import grad
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, _Decorator, enable_grad, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import shape as kernels
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
@@ -377,7 +377,7 @@ def _laid_out(tangent: Tensor, x: Tensor) -> Tensor:
 def _zeros_like(x: Tensor) -> Tensor:
     """Return zeros laid out as `x`, with the gaps that there are between its elements."""
     array = x._array
-    if not array.size or 0 in array.strides or kernels.is_dense(array):
+    if not array.size or 0 in array.strides or places.is_dense(array):
         return wrap(np.zeros_like(array))
     reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
     memory = np.zeros(reach // array.itemsize + 1, array.dtype)

@@ -17,7 +17,6 @@ MOVED = {
     "autograd.inplace": "core.inplace",
     "autograd.mode": "core.mode",
     "autograd.op": "core.op",
-    "autograd.picture": "inspect.picture",
     "autograd.view": "core.view",
     "blas": "core.blas",
     "device": "core.device",

@@ -23,7 +23,7 @@ import numpy as np
 from tinytorch.core import dtypes, mode
 from tinytorch.core.device import cpu
 from tinytorch.core.mode import local
-from tinytorch.kernels.shape import is_dense
+from tinytorch.core.places import is_dense
 
 if TYPE_CHECKING:
     from tinytorch.core.device import device

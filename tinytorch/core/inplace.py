@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, places
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import FREED, Edge, Node, numbers
 from tinytorch.core.mode import dispatch, local
@@ -29,7 +29,6 @@ from tinytorch.core.view import (
     needs_grad,
     shared_places,
 )
-from tinytorch.kernels import shape as kernels
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:
@@ -276,9 +275,9 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
         wrong = (
             first < end
             and begin < last
-            and kernels.is_dense(target)
-            and kernels.is_dense(read)
-            and not (same and kernels.same(target, read))
+            and places.is_dense(target)
+            and places.is_dense(read)
+            and not (same and places.same(target, read))
         )
     if wrong:
         raise RuntimeError(
@@ -335,7 +334,7 @@ class CopySlices(Node):
     inner: Any  # a `Node`; None once freed
 
     def __init__(
-        self, base: Tensor, x: Tensor, inner: Node, places: tuple[kernels.Place, kernels.Place]
+        self, base: Tensor, x: Tensor, inner: Node, places: tuple[places.Place, places.Place]
     ) -> None:
         if inner.outputs > 1:
             raise RuntimeError(
@@ -382,7 +381,7 @@ class CopySlices(Node):
         return grads
 
 
-def _expanded(where: kernels.Place) -> bool:
+def _expanded(where: places.Place) -> bool:
     shape, strides, _ = where
     return 0 not in shape and any(
         step == 0 and length > 1 for step, length in zip(strides, shape, strict=True)
@@ -392,20 +391,20 @@ def _expanded(where: kernels.Place) -> bool:
 # Parts of a memory: a view by place, and a family of ops that is closed under differentiation.
 
 
-def _strided_x(g: Tensor, place: kernels.Place, whole: kernels.Place) -> Any:
+def _strided_x(g: Tensor, place: places.Place, whole: places.Place) -> Any:
     g = restrided(g, place, whole)
     # Elements of `x` that share a place in memory share its gradient.
-    return g / wrap(kernels.shares(whole, g._array)) if kernels.overlaps(whole) else g
+    return g / wrap(places.shares(whole, g._array)) if places.overlaps(whole) else g
 
 
 #: `strided(x, place, whole)` is what lies at `place` in the memory of `x`, as seen from its first element; `x` itself
 #: is the `whole`.
-strided = view_op("AsStrided", _strided_x)(lambda x, place, whole: kernels.at(x, place))
+strided = view_op("AsStrided", _strided_x)(lambda x, place, whole: places.at(x, place))
 View.by_place = staticmethod(strided)
 
 #: `restrided(x, source, target)` is what lies at `target` in a memory of zeros to which `x` was added at `source`.
 restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g, target, source))(
-    lambda x, source, target: kernels.restrided(x, source, target)
+    lambda x, source, target: places.restrided(x, source, target)
 )
 
 
@@ -413,6 +412,6 @@ restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g
     x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
     y=lambda g, whole, part: restrided(g, whole, part),
 )
-def copy_slices(x: Any, y: Any, whole: kernels.Place, part: kernels.Place) -> Any:
+def copy_slices(x: Any, y: Any, whole: places.Place, part: places.Place) -> Any:
     """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
-    return kernels.replaced(x, y, whole, part)
+    return places.replaced(x, y, whole, part)

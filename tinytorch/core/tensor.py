@@ -14,7 +14,6 @@ from tinytorch.core import dtypes, graph
 from tinytorch.core.device import cpu, device
 from tinytorch.core.mode import local
 from tinytorch.core.view import USUAL, needs_grad, refresh
-from tinytorch.kernels import printing
 
 if TYPE_CHECKING:
     from tinytorch.core.view import View
@@ -557,26 +556,6 @@ class Tensor:
         if self._array.ndim == 0 and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
-
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        return self._text("tensor" if type(self) is Tensor else type(self).__name__)
-
-    def _text(self, name: str) -> str:
-        try:
-            edge = self._current()._edge
-            grad_fn = None if edge is None else type(edge[0].shown()).__name__
-        except RuntimeError:  # a view that cannot follow a write to its base
-            grad_fn = "Invalid"
-        tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
-        tangent = next((each for each in tangents if each is not None), None)
-        return printing.format_tensor(
-            self._array,
-            self.dtype,
-            name=name,
-            requires_grad=self._requires_grad,
-            grad_fn=grad_fn,
-            tangent=None if tangent is None else format(tangent),
-        )
 
     # Copies and pickles ---------------------------------------------------------------------------
 

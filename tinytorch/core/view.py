@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tinytorch.core import places
 from tinytorch.core.graph import Node, numbers
 from tinytorch.core.mode import enable_grad, local
-from tinytorch.kernels import shape as kernels
 
 if TYPE_CHECKING:
     from tinytorch.core.mode import State
@@ -43,10 +43,10 @@ class View:
     own: bool
     seen: int
 
-    def places(self) -> tuple[kernels.Place, kernels.Place]:
+    def places(self) -> tuple[places.Place, places.Place]:
         """Return where the view and its base lie, as seen from the first element of the base."""
         whole = self.base._array
-        return kernels.place(self.array, whole), kernels.place(whole, whole)
+        return places.place(self.array, whole), places.place(whole, whole)
 
     def replay(self, base: Tensor) -> Tensor:
         """Return the same view of another tensor, whose memory is laid out as the base's."""
@@ -113,7 +113,7 @@ def refresh(tensor: Tensor) -> None:
         follow(tensor, view, view.places())
 
 
-def follow(tensor: Tensor, view: View, places: tuple[kernels.Place, kernels.Place]) -> None:
+def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]) -> None:
     """Give a view its edge from what its base has become: a step by place."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
     with enable_grad():

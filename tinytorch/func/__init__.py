@@ -1,7 +1,7 @@
 """`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely (floor 4)."""
 
+from tinytorch.nn.utils._functional_call import functional_call
 from tinytorch.func.modules import (
-    functional_call,
     replace_all_batch_norm_modules_,
     stack_module_state,
 )

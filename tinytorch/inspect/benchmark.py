@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+import sys
 import textwrap
 import timeit
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import tinytorch
+
 from tinytorch.core import parallel
 
 __all__ = [
@@ -337,7 +338,7 @@ class Timer:
             raise ValueError(
                 f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`."
             )
-        self._globals = {"torch": tinytorch, **(globals or {})}
+        self._globals = {"torch": sys.modules["tinytorch"], **(globals or {})}
         stmt, setup = (textwrap.dedent(text).removeprefix("\n").rstrip() for text in (stmt, setup))
         self._timer = timeit.Timer(stmt, setup, timer, self._globals)
         self._task_spec = TaskSpec(

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tinytorch.inspect import events as _autograd_profiler
-from tinytorch.inspect.events import record_function
-from tinytorch.inspect.events_util import DeviceType, EventList
+from tinytorch.autograd import profiler as _autograd_profiler
+from tinytorch.autograd.profiler import record_function
+from tinytorch.autograd.profiler_util import DeviceType, EventList
 
 __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",

@@ -17,7 +17,7 @@
 It is `torch.ops`, too, where PyTorch has operators that programs define: see `tinytorch.library`.
 """
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 
@@ -33,6 +33,9 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
+#: Enters PyTorch's own operators, `torch.ops.aten`; the package sets it.
+enter_aten: Callable[[], Any] = dict
+
 
 def load_library(path: Any) -> NoReturn:
     """Raise OSError: `torch.ops.load_library` loads operators compiled for PyTorch, which cannot run here."""
@@ -41,7 +44,7 @@ def load_library(path: Any) -> NoReturn:
 
 def __getattr__(name: str) -> Any:
     if name == "aten":
-        import_module("tinytorch.library")  # enters it
+        enter_aten()
     if name in _namespaces:
         return _namespaces[name]
     raise AttributeError(f"module 'tinytorch.ops' has no attribute {name!r}")

@@ -182,6 +182,12 @@ def _changed(function: Function, change: Callable[[Autocast, Any, Any], Any]) ->
     return call
 
 
+def low_op(function: Function) -> Function:
+    """Have an op run in low precision while its thread autocasts, also where other functions call it."""
+    ops.add(function)
+    return function
+
+
 def lowering(function: Function) -> Function:
     """Return `function` as one that runs in low precision while its thread autocasts."""
     return _changed(function, lambda mode, *given: mode.converted(given, mode.dtype))

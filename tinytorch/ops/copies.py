@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.core import places
 from tinytorch.core.inplace import copy_slices, restrided, strided
 from tinytorch.core.mode import local, no_grad
 from tinytorch.core.op import op, view_op
@@ -345,8 +346,8 @@ def _replacing(name: str) -> Any:
         x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
         y=lambda g, whole, part: restrided(g, whole, part),
     )
-    def replace(x: Any, y: Any, whole: kernels.Place, part: kernels.Place) -> Any:
-        return kernels.replaced(x, y, whole, part)
+    def replace(x: Any, y: Any, whole: places.Place, part: places.Place) -> Any:
+        return places.replaced(x, y, whole, part)
 
     return replace
 
@@ -372,8 +373,8 @@ def _replaced(
             "expected src to have a size equal to the slice of self. "
             f"src size = {list(src._array.shape)}, slice size = {list(seen.shape)}"
         )
-    places = kernels.place(array, array), kernels.place(seen, array)
-    made: Tensor = replace(input, views.converted(src, input.dtype), *places)
+    where = places.place(array, array), places.place(seen, array)
+    made: Tensor = replace(input, views.converted(src, input.dtype), *where)
     return made
 
 
@@ -811,9 +812,9 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
     array = x._array
     size = views._ints("as_strided_", "size", (size,))
     stride = views._ints("as_strided_", "stride", (stride,))
-    offset = kernels.storage_offset(array) if storage_offset is None else storage_offset
-    place = kernels.checked_place(array, size, stride, offset)
-    made: Tensor = _strided_again(x, place, kernels.place(array, array))
+    offset = places.storage_offset(array) if storage_offset is None else storage_offset
+    place = places.checked_place(array, size, stride, offset)
+    made: Tensor = _strided_again(x, place, places.place(array, array))
     return made
 
 

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device
 from tinytorch.core.dtypes import dtype as Dtype
 from tinytorch.core.dtypes import fits, limits_of
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
-from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.random import fused
 from tinytorch.ops.register import no_such_call, public
 
@@ -143,14 +142,14 @@ def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
     array, count = x._array, math.prod(shape)
     strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
     view = x._view
-    whole = kernels.storage(array)
+    whole = places.storage(array)
     if (
         count
         and whole.dtype == array.dtype
-        and kernels.storage_offset(array) + count <= whole.size
+        and places.storage_offset(array) + count <= whole.size
         and whole.flags.writeable
     ):
-        x._array = kernels.at(array, (shape, strides, 0))
+        x._array = places.at(array, (shape, strides, 0))
     else:
         x._array = np.empty_like(array, shape=shape, order="C")
         if view is not None:  # no longer one: in memory of its own

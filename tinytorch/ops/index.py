@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, places
 from tinytorch.core.dtypes import FLOATS, fits
 from tinytorch.core.inplace import check_overlap, in_place, on_one_memory, writing
 from tinytorch.core.mode import local
@@ -91,7 +91,7 @@ def _scalar(name: str, value: Any) -> Any:
 
 def _same_places(x: Tensor, y: Any) -> bool:
     """Return whether two tensors are the same elements, so that to copy one to the other changes nothing."""
-    return y is x or (isinstance(y, Tensor) and shapes.same(x._array, y._array))
+    return y is x or (isinstance(y, Tensor) and places.same(x._array, y._array))
 
 
 @writing(

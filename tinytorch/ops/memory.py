@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device, cpu, device
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, legacy_new
 from tinytorch.core.view import check_write, needs_grad
+from tinytorch.kernels import printing
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import _given_array, blank, check_options, finished, shape_of
 from tinytorch.ops.register import members, public
@@ -80,7 +81,7 @@ class UntypedStorage:
     def _of(cls, array: Array) -> UntypedStorage:
         """Return the storage that an array lies in."""
         made = object.__new__(cls)
-        owner = kernels.storage(array)
+        owner = places.storage(array)
         made._array = owner.ravel("K").view(np.uint8)
         return made
 
@@ -697,12 +698,12 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
         return self
     strides = _strides_of(shape, memory_format)
     array = self._array
-    owner = kernels.storage(array)
-    offset = kernels.storage_offset(array) if array.size else 0
+    owner = places.storage(array)
+    offset = places.storage_offset(array) if array.size else 0
     needed = offset + _extent(shape, strides)
     if needed * array.itemsize <= owner.nbytes:
         self._array = (
-            kernels.at(array, (shape, strides, 0))
+            places.at(array, (shape, strides, 0))
             if array.size
             else _window(owner, array.dtype, shape, strides, 0)
         )
@@ -837,7 +838,7 @@ def set_(
         return _move(self, whole)
     shape = _ints(size)
     strides = _contiguous_strides(shape) if stride is None else _ints(stride)
-    memory = kernels.storage(whole)
+    memory = places.storage(whole)
     if len(shape) != len(strides):
         raise RuntimeError(f"unequal size length ({len(shape)}) and stride length ({len(strides)})")
     needed = (storage_offset + _extent(shape, strides)) * kind.itemsize
@@ -861,14 +862,14 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         (True, False)
     """
     a, b = self._array, tensor._array
-    return kernels.storage(a) is kernels.storage(b) and kernels.same(a, b)
+    return places.storage(a) is places.storage(b) and places.same(a, b)
 
 
 # Memory that processes share ----------------------------------------------------------------------
 
 
 def _is_mapped(array: Array) -> bool:
-    base = kernels.storage(array).base
+    base = places.storage(array).base
     return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
 
 
@@ -1526,7 +1527,31 @@ _ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
 _SPARSE = "it is a strided tensor, not a sparse one."
 
 #: Members of Tensor that are no names of this module, or that only say what a strided tensor on the CPU is not.
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return _text(self, "tensor" if type(self) is Tensor else type(self).__name__)
+
+
+def _text(self: Tensor, name: str) -> str:
+    try:
+        edge = self._current()._edge
+        grad_fn = None if edge is None else type(edge[0].shown()).__name__
+    except RuntimeError:  # a view that cannot follow a write to its base
+        grad_fn = "Invalid"
+    tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
+    tangent = next((each for each in tangents if each is not None), None)
+    return printing.format_tensor(
+        self._array,
+        self.dtype,
+        name=name,
+        requires_grad=self._requires_grad,
+        grad_fn=grad_fn,
+        tangent=None if tangent is None else format(tangent),
+    )
+
+
 MEMBERS: dict[str, Any] = {
+    "__repr__": _repr,
+    "_text": _text,
     "__array_wrap__": array_wrap,
     "__contains__": contains,
     "__cuda_array_interface__": property(_cuda_array),

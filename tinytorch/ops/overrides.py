@@ -316,11 +316,6 @@ _SILENT = frozenset(
     """.split()
 )
 
-#: Public functions that ask nobody.
-_SILENT_FUNCTIONS = frozenset(
-    "as_tensor broadcast_shapes can_cast from_numpy is_storage promote_types tensor typename".split()
-)
-
 _names: dict[Any, str] = {}  # of Tensor's members, as they are asked for
 _as_they_are: set[Any] = set()
 

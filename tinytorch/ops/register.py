@@ -41,12 +41,18 @@ functions: dict[str, Function] = {}
 #: The methods of Tensor that are declared with ops.
 methods: dict[str, Any] = {}
 
+#: Whether both operands must be tensors, else the calls that PyTorch lists in its error.
+Operands = tuple[bool, tuple[str, ...]]
+
 _NOT_GIVEN: Any = object()
 
 #: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
 NUMPY = {
     "a": "input", "x": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim", "self": "input",
 }  # fmt: skip
+
+#: Functions that ask nobody for an answer, as PyTorch's do not.
+_SILENT = frozenset("as_tensor broadcast_shapes from_numpy is_storage manual_seed tensor".split())
 
 #: The functions of one and of two tensors that have no other arguments.
 _OPERANDS = (("input",), ("input", "other"))
@@ -68,28 +74,21 @@ class Function(staticmethod):  # type: ignore[type-arg]
         name: the dotted name below `torch`.
         raw: the function that computes.
         rule: how it writes into `out` (a name of `out.RULES`), or None.
+        autocast: how it runs where its thread autocasts (of `AUTOCAST`), or None.
         lowered: `raw` as it runs where its thread autocasts.
+        asks: whether classes and modes may answer a call (`__torch_function__`).
         operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
     """
 
-    __slots__ = ("__weakref__", "lowered", "name", "names", "operands", "raw", "rule")
+    __slots__ = ("__weakref__", "asks", "autocast", "lowered", "name", "names", "operands", "raw", "rule")
     __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
 
     def __init__(
-        self,
-        name: str,
-        raw: Any,
-        rule: str | None,
-        lowered: Any,
-        operands: tuple[bool, tuple[str, ...]] | None,
+        self, name: str, raw: Any, rule: str | None, autocast: str | None, lowered: Any, operands: Operands | None
     ) -> None:
-        self.name, self.raw, self.rule, self.lowered, self.operands = (
-            name,
-            raw,
-            rule,
-            lowered,
-            operands,
-        )
+        self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
+        self.autocast, self.lowered = autocast, lowered
+        self.asks = name not in _SILENT
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = (
             code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
@@ -132,7 +131,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call that may ask for more than its result."""
-        if overrides.active:
+        if overrides.active and self.asks:
             found = overrides.asked(args, kwargs)
             if found is not None:
                 return overrides.handle_torch_function(self, found, *args, **kwargs)
@@ -289,14 +288,16 @@ _EITHER = (
 )
 
 #: Which operands of two may be numbers: whether both must be tensors, else the calls that PyTorch lists.
-OPERANDS: dict[str, tuple[bool, tuple[str, ...]]] = {
+OPERANDS: dict[str, Operands] = {
     "tensors": (True, ()),
     "tensor first": (False, _TENSOR_AND_NUMBER),
     "number first": (False, _NUMBER_FIRST),
     "either": (False, _EITHER),
 }
 
-_AUTOCAST: dict[str, Callable[[Any], Any]] = {
+#: How a function runs where its thread autocasts: what makes it that.
+AUTOCAST: dict[str, Callable[[Any], Any]] = {
+    "op": autocast.low_op,
     "low": autocast.lowering,
     "float32": autocast.raising,
     "widest": autocast.promoting,
@@ -330,13 +331,9 @@ def public(
 
     def declare(raw: Any) -> Any:
         names = [raw.__name__ if name is None else name, *also.split()]
-        lowered = raw
-        if autocast == "op":
-            _low_ops.add(raw)
-        elif autocast is not None:
-            lowered = _AUTOCAST[autocast](raw)
+        lowered = AUTOCAST[autocast](raw) if autocast is not None else raw
         for each in filter(None, names):
-            function = Function(each, raw, out, lowered, OPERANDS[operands] if operands else None)
+            function = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
             if functions.setdefault(each, function) is not function:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
@@ -347,13 +344,10 @@ def public(
             for each in own:
                 _bind(f"{each}_", written)
                 if in_place == "function":
-                    functions[f"{each}_"] = Function(f"{each}_", written, None, written, None)
+                    functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
         return raw
 
     return declare
-
-
-_low_ops = autocast.ops
 
 
 def members(found: dict[str, Any]) -> None:

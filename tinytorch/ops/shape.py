@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import strided
@@ -69,7 +69,6 @@ _sections_or_indices = also_by(
 )
 
 
-@public("nn.functional.check_tensor")
 def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
     """Raise PyTorch's error unless `value` is a tensor."""
     if not isinstance(value, Tensor):
@@ -985,9 +984,9 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     check_tensor(input, "as_strided")
     size, stride = _ints("as_strided", "size", (size,)), _ints("as_strided", "stride", (stride,))
     array = input._array
-    offset = kernels.storage_offset(array) if storage_offset is None else storage_offset
-    place = kernels.checked_place(array, size, stride, operator.index(offset))
-    made: Tensor = strided(input, place, kernels.place(array, array))
+    offset = places.storage_offset(array) if storage_offset is None else storage_offset
+    place = places.checked_place(array, size, stride, operator.index(offset))
+    made: Tensor = strided(input, place, places.place(array, array))
     return made
 
 
@@ -2340,7 +2339,7 @@ def storage_offset(input: Tensor) -> int:
         >>> torch.arange(4)[1:].storage_offset()
         1
     """
-    return kernels.storage_offset(input._array)
+    return places.storage_offset(input._array)
 
 
 @public("", method="element_size")

@@ -6,9 +6,9 @@ import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tinytorch.func.modules import _replaced
-from tinytorch.func.modules import functional_call as _functional_call
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.utils._functional_call import functional_call as _functional_call
+from tinytorch.nn.utils._functional_call import replaced
 
 __all__ = ["functional_call"]
 
@@ -59,4 +59,4 @@ def _reparametrize_module(
         ...     layer.weight
         tensor([[0., 0.]])
     """
-    return _replaced(module, parameters_and_buffers, tie_weights, strict)
+    return replaced(module, parameters_and_buffers, tie_weights, strict)

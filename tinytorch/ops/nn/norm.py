@@ -476,7 +476,6 @@ def native_group_norm(
     return out, mean.to(kind), scale.to(kind)
 
 
-@public("nn.functional.check_normalized_shape")
 def check_normalized_shape(
     name: str, input: Tensor, given: Any, weight: Tensor | None, bias: Tensor | None, start: str
 ) -> tuple[int, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinytorch import _version
-from tinytorch.torch_version import TorchVersion
+
+from .torch_version import TorchVersion
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 

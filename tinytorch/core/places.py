@@ -1,0 +1,208 @@
+"""Where the elements of an array lie in memory: owners, places, views and writes by place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def storage(x: Array) -> Array:
+    """Return the array that owns the memory of `x`."""
+    owner = x
+    while owner.base is not None:
+        base = owner.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # of the object that NumPy makes strided views of
+            if not isinstance(base, np.ndarray):
+                break
+        owner = base
+    return owner
+
+
+def storage_offset(x: Array) -> int:
+    """Return how many elements of its memory come before the first of `x`."""
+    return (_address(x) - _address(storage(x))) // int(x.itemsize)
+
+
+def _address(x: Array) -> int:
+    address: int = x.__array_interface__["data"][0]
+    return address
+
+
+# Where an array's elements lie in a memory: sizes, strides, and the offset of the first, all in elements.
+Place = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def place(x: Array, base: Array) -> Place:
+    """Return where `x` lies in the memory of `base`, as seen from the first element of that."""
+    size = x.itemsize
+    offset = 0 if x is base or not x.size else (_address(x) - _address(base)) // size
+    return x.shape, tuple([step // size for step in x.strides]), offset
+
+
+def same(x: Array, y: Array) -> bool:
+    """Return whether two arrays are the same elements of one memory, in the same order."""
+    return (
+        x.shape == y.shape
+        and _address(x) == _address(y)
+        and all([a == b or n == 1 for a, b, n in zip(x.strides, y.strides, x.shape, strict=True)])
+    )
+
+
+def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Place:
+    """Return a place in the memory of `x`, as seen from its first element, given one as seen from the memory's.
+
+    Raises:
+        RuntimeError: strides are negative, do not match the sizes, or leave the memory.
+    """
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(stride, default=0) < 0:
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {[*map(int, stride)]}"
+        )
+    available = storage(x).nbytes
+    if 0 in size:  # no elements: they may lie anywhere
+        offset = min(offset, available // x.itemsize)
+    needed = _end((size, stride, offset)) * x.itemsize
+    if needed > available or offset < 0:
+        raise RuntimeError(
+            f"setStorage: sizes {[*map(int, size)]}, strides {list(stride)}, storage offset {offset}, and itemsize "
+            f"{x.itemsize} requiring a storage size of {needed} are out of bounds for storage of size {available}"
+        )
+    return size, stride, offset - storage_offset(x)
+
+
+def at(x: Array, where: Place) -> Array:
+    """Return what lies at a place in the memory of `x`, as seen from its first element, as a view."""
+    try:
+        if x.flags.c_contiguous:
+            return _window(x, where)
+    except ValueError:
+        pass
+    memory = storage(x).ravel("K").view(x.dtype)  # the owner is dense, so this is no copy
+    return _window(memory, _from(-storage_offset(x), where))
+
+
+def _window(memory: Array, where: Place) -> Array:
+    """Return a view of contiguous memory by place.
+
+    Raises:
+        ValueError: the place reaches beyond the memory.
+    """
+    shape, strides, first = where
+    size = memory.itemsize
+    start = 0 if 0 in shape else first * size
+    steps = [step * size for step in strides]
+    if type(memory) is np.ndarray:
+        try:
+            return np.ndarray(shape, memory.dtype, memory, start, steps)
+        except TypeError as error:  # NumPy's for memory that is too small
+            raise ValueError(str(error)) from None
+    if not 0 <= first <= _end(where) <= memory.size:
+        raise ValueError("the place reaches beyond the memory")
+    flat = memory.reshape(-1)[start // size :]
+    return np.lib.stride_tricks.as_strided(flat, shape, steps).view(type(memory))
+
+
+def overlaps(where: Place) -> bool:
+    """Return whether some elements of a place may share a place in memory."""
+    shape, strides, _ = where
+    reach = 0
+    for step, length in sorted(zip(strides, shape, strict=True)):
+        if length > 1:
+            if step <= reach:
+                return 0 not in shape
+            reach += step * (length - 1)
+    return False
+
+
+def restrided(x: Array, source: Place, target: Place) -> Array:
+    """Return what lies at `target` in a memory of zeros to which `x` was added at `source`."""
+    try:
+        if _fills(x, source):  # `x` can stand for the memory itself
+            return _window(x, _from(source[2], target)).copy()
+    except ValueError:
+        pass
+    memory, start = _memory(x, source, target)
+    if overlaps(source):
+        np.add.at(memory, _places(_from(start, source)), x)
+    else:
+        _window(memory, _from(start, source))[...] = x
+    made = _window(memory, _from(start, target))
+    return made if made.size == memory.size else made.copy()
+
+
+def replaced(x: Array, y: Array, whole: Place, part: Place) -> Array:
+    """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
+    try:
+        if _fills(x, whole):
+            made = x.copy()
+            _window(made, _from(whole[2], part))[...] = y
+            return made
+    except ValueError:
+        pass
+    memory, start = _memory(x, whole, part)
+    made = _window(memory, _from(start, whole))
+    made[...] = x
+    _window(memory, _from(start, part))[...] = y
+    return made
+
+
+def _fills(x: Array, where: Place) -> bool:
+    """Return whether `x` lies in its own memory, from the first element to the last, as `where` says."""
+    return x.flags.c_contiguous and where[1] == tuple([step // x.itemsize for step in x.strides])
+
+
+def shares(where: Place, like: Array) -> Array:
+    """Return how many elements of a place lie where each of them lies, in the dtype of `like`."""
+    memory, start = _memory(like, where)
+    places = _places(_from(start, where))
+    np.add.at(memory, places, 1)
+    return memory[places]
+
+
+def _memory(like: Array, *places: Place) -> tuple[Array, int]:
+    """Return zeros that hold some places, and the place of the first of them."""
+    some = [where for where in places if 0 not in where[0]]
+    start = min([where[2] for where in some], default=0)
+    end = max([_end(where) for where in some], default=0)
+    return np.zeros(end - start, like.dtype, like=like), start
+
+
+def _end(where: Place) -> int:
+    """Return the place after the last."""
+    shape, strides, first = where
+    if 0 in shape:
+        return first
+    return first + 1 + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
+
+
+def _from(start: int, where: Place) -> Place:
+    """Return a place as seen from `start`."""
+    return where[0], where[1], where[2] - start
+
+
+def _places(where: Place) -> Array:
+    """Return the index of each element."""
+    shape, strides, first = where
+    index = np.full(shape, first)
+    for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
+        index += (step * np.arange(length)).reshape(
+            [-1 if d == axis else 1 for d in range(len(shape))]
+        )
+    return index
+
+
+def is_dense(array: Any) -> bool:
+    """Return whether the elements fill a block of memory, in whatever order of axes."""
+    expected = array.itemsize
+    for stride, length in sorted(zip(array.strides, array.shape, strict=True)):
+        if length != 1:
+            if stride != expected:
+                return False
+            expected *= length
+    return True

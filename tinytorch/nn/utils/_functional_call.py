@@ -1,0 +1,152 @@
+"""A module called with other tensors in place of its own: `torch.func.functional_call`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules.module import Module
+
+Tensors = dict[str, Tensor]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Tensors | Sequence[Tensors],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in place of its parameters and buffers; afterwards it has its own again.
+
+    Args:
+        module: the module to call.
+        parameter_and_buffer_dicts: by name ("layer.weight") the tensors to use, or several dictionaries with distinct
+            names. What the module assigns to such a name during the call is entered in the dictionary.
+        args: the positional arguments: a tuple, or a single argument.
+        kwargs: the keyword arguments.
+        tie_weights: what the module shares under several names stays shared: a tensor for one is used for all.
+        strict: the names must be exactly those of the module's parameters and buffers.
+
+    Returns:
+        What the module returns.
+
+    Raises:
+        RuntimeError: with `strict`, a name is missing or unexpected.
+        ValueError: the dictionaries share a name; shared parameters are given different tensors.
+        AttributeError: a name leads to no submodule.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> model = torch.nn.Linear(2, 1)
+        >>> weights = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5])}
+        >>> torch.func.functional_call(model, weights, torch.tensor([1.0, 1.0]))
+        tensor([3.5000])
+    """
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    given = _merged(parameter_and_buffer_dicts)
+    with replaced(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+def _merged(dicts: Any) -> Tensors:
+    """Return one dictionary for all."""
+    if isinstance(dicts, dict):
+        return dicts
+    if not isinstance(dicts, Sequence):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    if not all(isinstance(each, dict) for each in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for each in dicts for name in each]
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise ValueError(
+            f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+        )
+    return {name: tensor for each in dicts for name, tensor in each.items()}
+
+
+@contextmanager
+def replaced(module: Module, given: Tensors, tie_weights: bool, strict: bool) -> Iterator[None]:
+    """Put tensors in place of a module's own; on exit put these back, and what was there into `given`."""
+    own: Tensors = dict(module.named_parameters(remove_duplicate=False))
+    own.update(module.named_buffers(remove_duplicate=False))
+    used = _tied(own, given) if tie_weights else given
+    if strict:
+        problems = [
+            f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
+            for what, names in (("Unexpected", used.keys() - own), ("Missing", own.keys() - used))
+            if names
+        ]
+        if problems:
+            raise RuntimeError(
+                f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems)
+            )
+    before: dict[str, Any] = {}
+    try:
+        for name, tensor in used.items():
+            before[name] = _swap(module, name, tensor)
+        yield
+    finally:
+        after = {name: _swap(module, name, tensor) for name, tensor in before.items()}
+        given.update({name: after[name] for name in given if name in after})
+
+
+def _tied(own: Tensors, given: Tensors) -> Tensors:
+    """Return `given` with each tensor under all the names that the module has for the one it replaces."""
+    names: dict[int, list[str]] = {}
+    for name, tensor in own.items():
+        names.setdefault(id(tensor), []).append(name)
+    used = dict(given)
+    for name in given.keys() & own:
+        tied = names[id(own[name])]
+        if len({id(given[each]) for each in tied if each in given}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        used.update(dict.fromkeys(tied, given[name]))
+    return used
+
+
+_NOTHING: Any = object()
+
+
+def _swap(module: Module, path: str, tensor: Any) -> Any:
+    """Put a tensor (or nothing) at a path and return what was there."""
+    *above, name = path.split(".")
+    for each in above:
+        if not hasattr(module, each):
+            raise AttributeError(f"{module._get_name()} has no attribute `{each}`")
+        module = getattr(module, each)
+        if not isinstance(module, Module):
+            raise TypeError(f"submodule `{each}`: {module} is not an instance of torch.nn.Module")
+    if tensor is not _NOTHING and tensor is not None and not isinstance(tensor, Tensor):
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+    if not name:
+        raise KeyError('tensor name can\'t be empty string ""')
+    for table in (module._parameters, module._buffers):
+        if name in table:
+            before: Any = table[name]
+            if tensor is _NOTHING:
+                del table[name]
+            else:
+                table[name] = tensor
+            return before
+    before = getattr(module, name, _NOTHING)
+    if before is not _NOTHING and before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
+    if tensor is not _NOTHING:
+        setattr(module, name, tensor)
+    elif before is not _NOTHING:
+        delattr(module, name)
+    return before
