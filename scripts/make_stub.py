@@ -83,9 +83,13 @@ def stub() -> str:
     return "".join(lines)
 
 
+def _named(match: re.Match[str]) -> str:
+    return f"builtins.{match.group()}"
+
+
 def plain(node: ast.AST) -> str:
     """Return source text in which builtins are named in full: Tensor has methods `float`, `int`, `bool`, `type`."""
-    text = re.sub(r"\b(int|float|bool|complex|type)\b(?!=|\()", r"builtins.\1", ast.unparse(node))
+    text = re.sub(r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)", _named, ast.unparse(node))
     return re.sub(r"\bdevice$", "_device", text)
 
 
@@ -107,17 +111,38 @@ def member(item: ast.stmt) -> list[str]:
     return []
 
 
+def written() -> dict[str, ast.FunctionDef]:
+    """Return by module and name the functions whose annotations the stub takes over: those that are Tensor's alone."""
+    found = {}
+    for path in ("autograd/api.py", "ops/values.py"):
+        module = f"tinytorch.{path.removesuffix('.py').replace('/', '.')}"
+        for node in ast.parse((HERE / path).read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                found[f"{module}.{node.name}"] = node
+    return found
+
+
 def bound(own: set[str]) -> list[str]:
-    """Return the lines of the methods that are declared with ops."""
-    lines = []
+    """Return the lines of the methods that are declared elsewhere."""
+    lines, sources = [], written()
     for name in sorted(set(register.methods) - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
-        result = RETURNS.get(name, "Tensor")
-        if isinstance(function, property):
-            lines.append(f"    @property\n    def {name}(self) -> {result}: ...\n")
-            continue
-        ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
-        lines.append(f"    def {name}({signature(function)}) -> {result}: ...{ignored}\n")
+        parts = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]
+        for kind, part in zip(("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False):
+            if part is None:
+                continue
+            node = sources.get(f"{part.__module__}.{part.__qualname__}") if inspect.isfunction(part) else None
+            if isinstance(function, property):
+                lines.append(f"    @{kind}\n")
+            if node is not None:
+                arguments = re.sub(r"\bself: Tensor\b", "self", plain(node.args))
+                lines.append(f"    def {name}({arguments}) -> {returned(node)}: ...\n")
+            elif isinstance(function, property):
+                lines.append(f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ...\n")
+            else:
+                ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
+                result = RETURNS.get(name, "Tensor")
+                lines.append(f"    def {name}({signature(part)}) -> {result}: ...{ignored}\n")
     return lines
 
 

@@ -46,7 +46,6 @@ def get_ignored_functions() -> set[Any]:
     own = {
         function
         for name in root.__all__
-        if inspect.isroutine(function := getattr(root, name))
-        and functions.get(name) is not function
+        if inspect.isroutine(function := getattr(root, name)) and not getattr(function, "asks", False)
     }
     return own | overrides.silent()

@@ -1,29 +1,28 @@
-"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks (floor 4)."""
+"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. A name is imported when it is first asked for."""
 
-from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
-from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tinytorch.core import engine
-from tinytorch.autograd.function import Function
-from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
-from tinytorch.core.op import SavedTensor
-from tinytorch.core.mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_multithreading_enabled,
-    no_grad,
-    set_grad_enabled,
-    set_multithreading_enabled,
-)
-from tinytorch.autograd.picture import picture
-from tinytorch.autograd.variable import Variable
-from tinytorch.ops.overrides import quiet
-from tinytorch.ops.register import functions, public
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-# Classes may answer a call of these two; what a walk does is its own affair.
-public("autograd.backward")(quiet(engine.backward))
-public("autograd.grad")(quiet(engine.grad))
-backward, grad = functions["autograd.backward"], functions["autograd.grad"]
+from tinytorch.ops.register import functions
+
+if TYPE_CHECKING:
+    from tinytorch.autograd import forward_ad, function, functional, grad_mode, graph, profiler
+    from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
+    from tinytorch.autograd.api import backward, grad
+    from tinytorch.autograd.function import Function
+    from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
+    from tinytorch.autograd.picture import picture
+    from tinytorch.autograd.variable import Variable
+    from tinytorch.core.mode import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        is_multithreading_enabled,
+        no_grad,
+        set_grad_enabled,
+        set_multithreading_enabled,
+    )
+    from tinytorch.core.op import SavedTensor
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
@@ -31,3 +30,35 @@ __all__ = [
     "is_multithreading_enabled", "no_grad", "picture", "profiler", "set_detect_anomaly", "set_grad_enabled",
     "set_multithreading_enabled",
 ]  # fmt: skip
+
+_NAMES = {
+    "autograd.anomaly": "detect_anomaly set_detect_anomaly",
+    "autograd.api": "backward grad",
+    "autograd.function": "Function",
+    "autograd.gradcheck": "gradcheck gradgradcheck",
+    "autograd.picture": "picture",
+    "autograd.variable": "Variable",
+    "core.mode": """
+        enable_grad inference_mode is_grad_enabled is_multithreading_enabled no_grad set_grad_enabled
+        set_multithreading_enabled
+    """,
+    "core.op": "SavedTensor",
+}
+_WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
+_SUBMODULES = """
+    anomaly anomaly_mode forward_ad function functional grad_mode graph profiler profiler_util saved variable
+""".split()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        module = import_module(f"tinytorch.{_WHERE[name]}")
+        found = globals()[name] = functions.get(f"autograd.{name}") or getattr(module, name)
+        return found
+    if name in _SUBMODULES:
+        return import_module(f"tinytorch.autograd.{name}")
+    raise AttributeError(f"module 'tinytorch.autograd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE, *_SUBMODULES})

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.core import places
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.engine import grad
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, _Decorator, enable_grad, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan

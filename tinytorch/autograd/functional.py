@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.core.engine import grad
 from tinytorch.core.mode import enable_grad, local, set_grad_enabled
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import zeros_like

@@ -4,4 +4,4 @@
 and has that name alone: `tinytorch.compat` itself has no submodules, so nothing is imported twice.
 """
 
-__path__: list[str] = []
+__path__ = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tinytorch.core import dtypes
-from tinytorch.core.tensor import Tensor, legacy_new
+from tinytorch.core.tensor import Tensor
 from tinytorch.ops.memory import is_storage, set_
+from tinytorch.ops.values import legacy_new
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",

@@ -14,7 +14,8 @@ from typing import Any
 from tinytorch.core import dtypes
 from tinytorch.core.device import device, get_default, set_default
 from tinytorch.core.parallel import get_num_threads, positive, set_num_threads
-from tinytorch.core.tensor import Tensor, named_type
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.values import named_type
 
 from .backends import cuda, mkldnn
 

@@ -1,4 +1,4 @@
-"""Backward through the graph: `backward`, `grad` (floor 2). It knows no op, only nodes, edges and sums.
+"""The walk backward through the graph. It knows no op, only nodes, edges and sums.
 
 Nodes wait on a heap ordered by creation number, the latest first. Creation order is a topological order, so when a
 node comes off the heap all gradients of its outputs have arrived: no recursion, no counting of dependencies. Leaves
@@ -8,185 +8,15 @@ come last, or when hooks look on, as soon as they are complete (`graph.Watch`).
 from __future__ import annotations
 
 import functools
-import math
 import operator
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-import numpy as np
-
 from tinytorch.core import dtypes
-from tinytorch.core.graph import Edge, GradientEdge, Node, Start, Watch, in_use, leaf_edge, running
+from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.mode import dispatch_step, local
-from tinytorch.core.tensor import Tensor, wrap
-
-__all__ = ["backward", "grad"]
-
-Place = Tensor | GradientEdge  # what stands for an edge of the graph
-Places = Place | Sequence[Place]
-
-
-def backward(
-    tensors: Places,
-    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    grad_variables: Any = None,
-    inputs: Places | dict[str, Tensor] | None = None,
-) -> None:
-    """Add the gradient of the sum of `tensors` to `.grad` of the leaves that they were computed from.
-
-    Args:
-        tensors: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        grad_tensors: per tensor a vector of the same shape for the vector-Jacobian product; may be None for
-            tensors of one element.
-        retain_graph: keep what the graph saved, so that backward can run again; by default as `create_graph`.
-        create_graph: record the computation of the gradients, for derivatives of higher order.
-        grad_variables: the old name of `grad_tensors`.
-        inputs: the tensors to accumulate into, instead of all leaves; also edges, or a dict of tensors.
-
-    Raises:
-        RuntimeError: a tensor does not require grad; a gradient is missing or of the wrong shape; the graph was
-            freed by an earlier backward; a saved tensor was written to since.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-        >>> torch.autograd.backward([x * 2, x * 3], [torch.ones(2), torch.ones(2)])
-        >>> x.grad
-        tensor([5., 5.])
-    """
-    if grad_variables is not None:
-        warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        if grad_tensors is not None:
-            raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
-                "Please only use `grad_tensors`."
-            )
-        grad_tensors = grad_variables
-    targets = None if inputs is None else _targets(inputs, "backward")
-    if create_graph:
-        warnings.warn(
-            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
-            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
-            "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
-            "to None after use to break the cycle and avoid the leak.",
-            UserWarning,
-            stacklevel=2,
-        )
-    start = _start(tensors, grad_tensors)
-    edges = None
-    if targets is not None:
-        for target in targets:
-            if isinstance(target, Tensor):
-                target.retain_grad()  # so a non-leaf gets its gradient, as in PyTorch
-        edges = [_edge(target) for target in targets]
-    retain = create_graph if retain_graph is None else retain_graph
-    walk(start, retain, create_graph, edges)
-
-
-def grad(
-    outputs: Places,
-    inputs: Places | dict[str, Tensor],
-    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> Any:
-    """Return the gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched.
-
-    Args:
-        outputs: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        inputs: with respect to what; leaves or not, also edges, or a dict of tensors.
-        grad_outputs: per output a vector of the same shape for the vector-Jacobian product; may be None for
-            outputs of one element.
-        retain_graph: keep what the graph saved, so that it can be walked again; by default as `create_graph`.
-        create_graph: record the computation of the gradients, for derivatives of higher order.
-        only_inputs: only True is supported, as in PyTorch.
-        allow_unused: return None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dimension of each vector counts vectors; so does that of the gradients. (The graph
-            is walked once for each.)
-        materialize_grads: return zeros rather than None for such inputs.
-
-    Raises:
-        RuntimeError: as `backward`, and when an input does not require grad or is not part of the graph.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor(3.0, requires_grad=True)
-        >>> (dy,) = torch.autograd.grad(x ** 3, x, create_graph=True)
-        >>> (d2y,) = torch.autograd.grad(dy, x)
-        >>> dy.item(), d2y.item()
-        (27.0, 18.0)
-    """
-    if not only_inputs:
-        warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-            "other parts of the graph, please use torch.autograd.backward.",
-            FutureWarning,
-            stacklevel=2,
-        )
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
-        )
-    retain = create_graph if retain_graph is None else retain_graph
-    if is_grads_batched:
-        several = _rows(outputs, grad_outputs)
-        unused_too = allow_unused or materialize_grads
-        rows = [
-            grad(
-                outputs,
-                inputs,
-                row,
-                retain or row is not several[-1],
-                create_graph,
-                True,
-                unused_too,
-            )
-            for row in several
-        ]
-        stacked = [_stacked(each) for each in zip(*rows, strict=True)]
-        if materialize_grads:
-            targets = _targets(inputs, "grad")
-            stacked = [
-                wrap(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
-                for g, target in zip(stacked, targets, strict=True)
-            ]
-        return tuple(stacked)
-    targets = _targets(inputs, "grad")
-    start = _start(outputs, grad_outputs)
-    for target in targets:
-        if isinstance(target, Tensor) and not target.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-    edges = [_edge(target) for target in targets]
-    captured = walk(start, retain, create_graph, edges, capture=True)
-    results: list[Tensor | None] = []
-    for k, (target, edge) in enumerate(zip(targets, edges, strict=True)):
-        found = captured.get(edge)
-        if found is None and materialize_grads:
-            if not isinstance(target, Tensor):
-                raise RuntimeError(
-                    "materialize_grads cannot be used when the given input is a GradientEdge"
-                )
-            found = wrap(np.zeros_like(target._array))
-            found._requires_grad = create_graph
-        elif found is None and not allow_unused:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
-            )
-        results.append(found)
-    return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
+from tinytorch.core.tensor import Tensor
 
 
 def walk(
@@ -314,6 +144,14 @@ def walk(
             running.watch = watch_before
 
 
+def gradients(outputs: Sequence[Tensor], vectors: Sequence[Tensor], inputs: Sequence[Tensor], create_graph: bool) -> Any:
+    """Return the gradients of `outputs`, each times its vector, with respect to `inputs`; None for one without any."""
+    start = Start(tuple([x._edge or leaf_edge(x) for x in outputs]), list(vectors))
+    edges = [x._edge or leaf_edge(x) for x in inputs]
+    found = walk(start, create_graph, create_graph, edges, capture=True)
+    return tuple([found.get(edge) for edge in edges])
+
+
 def _alone(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
     """Return the gradients of a node's outputs, of which one has some."""
     grads: list[Tensor | None] = [None] * edge[0].outputs
@@ -349,11 +187,11 @@ def _all_fitted(node: Node, grads: Sequence[Any]) -> list[Any]:
     found = list(grads)
     for k, (edge, g) in enumerate(zip(node.edges, grads, strict=True)):
         if edge is not None and g is not None:
-            found[k] = _fitted(node, grads, g, *_shape_and_kind(edge))
+            found[k] = _fitted(node, grads, g, *shape_and_kind(edge))
     return found
 
 
-def _shape_and_kind(edge: Edge) -> tuple[Any, Any]:
+def shape_and_kind(edge: Edge) -> tuple[Any, Any]:
     """Return the shape and dtype (NumPy's terms) of the gradients that travel along an edge."""
     node, number = edge
     if node.outputs == 1:
@@ -383,121 +221,3 @@ def _leading_to(start: Node, ends: set[Node]) -> tuple[set[Node], set[Node]]:
 
 
 _number = operator.attrgetter("number")
-
-
-# Arguments ------------------------------------------------------------------------------------------
-
-
-def _edge(place: Place) -> Edge:
-    """Return the edge of a tensor that requires grad, or of a `GradientEdge`."""
-    if isinstance(place, Tensor):
-        return place._edge or leaf_edge(place)
-    return getattr(place.node, "_graph_node", place.node), place.output_nr
-
-
-def _targets(inputs: Any, caller: str) -> tuple[Place, ...]:
-    """Return the argument `inputs` as a tuple."""
-    if isinstance(inputs, (Tensor, GradientEdge)):
-        return (inputs,)
-    if isinstance(inputs, Mapping):
-        if type(inputs) is not dict:
-            raise TypeError(
-                f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. Other Mapping types "
-                "are not supported."
-            )
-        inputs = inputs.values()
-    several = tuple(inputs)
-    if not several:
-        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
-    for each in several:
-        if not isinstance(each, (Tensor, GradientEdge)):
-            raise RuntimeError(
-                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
-            )
-    return several
-
-
-def _start(outputs: Any, gradients: Any) -> Start:
-    """Return the node to start from: the edges of the roots, and a gradient for each, given or ones."""
-    roots = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
-    if gradients is None:
-        given: tuple[Any, ...] = (None,) * len(roots)
-    else:
-        given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
-        if len(given) < len(roots):
-            raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
-    found = [_root_gradient(k, *each) for k, each in enumerate(zip(roots, given, strict=False))]
-    for k, root in enumerate(roots):
-        if isinstance(root, Tensor) and not root.requires_grad:
-            raise RuntimeError(
-                f"element {k} of tensors does not require grad and does not have a grad_fn: nothing that it was "
-                "computed from has requires_grad=True, or no_grad or detach() cut the graph. Call requires_grad_() "
-                "on a leaf before the computation."
-            )
-    return Start(tuple([_edge(root) for root in roots]), found)
-
-
-def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
-    """Return the gradient of the `k`-th root: the one given, checked, or ones for a tensor of one element."""
-    if isinstance(root, GradientEdge):
-        shape, kind = _shape_and_kind(_edge(root))
-    elif isinstance(root, Tensor):
-        shape, kind = root._array.shape, root._array.dtype
-    else:
-        raise AssertionError("Expected output to be a torch.Tensor")
-    if g is None:
-        if isinstance(root, Tensor) and not root.requires_grad:
-            return None
-        if math.prod(shape) != 1:
-            raise RuntimeError(
-                f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
-                "first, by sum() or mean(), or give its gradient."
-            )
-        ones: Tensor = wrap(np.ones(shape, kind))
-        return ones
-    if not isinstance(g, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-    if g._array.shape != shape:
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
-            f"torch.Size({list(shape)})."
-        )
-    converted: Tensor = g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
-    return converted
-
-
-def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
-    """Return the vectors of a batch, one for each output, row by row."""
-    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    batch = (gradients,) if gradients is None or isinstance(gradients, Tensor) else tuple(gradients)
-    for k, (root, vectors) in enumerate(zip(roots, batch, strict=False)):
-        if vectors is None or not vectors.ndim:
-            raise ValueError(
-                "is_grads_batched=True: expected each of grad_outputs to have a first dimension, which counts vectors, "
-                f"but grad_output[{k}] is {'None' if vectors is None else 'a Tensor of dimensionality 0'}"
-            )
-        if vectors.shape[1:] != root.shape:
-            raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
-                f"output, but a mismatch was detected: grad_output[{k}] has a shape of {vectors.shape} and output[{k}] "
-                f"has a shape of {root.shape}."
-            )
-    sizes = [len(vectors) for vectors in batch]
-    if len(set(sizes)) > 1:
-        raise ValueError(
-            "is_grads_batched=True: expected all tensors to have the same size in the mapped dimension, got sizes "
-            f"{sizes} for the mapped dimension"
-        )
-    return list(zip(*[vectors.unbind(0) for vectors in batch], strict=True))
-
-
-def _stacked(rows: Sequence[Tensor | None]) -> Tensor | None:
-    """Return gradients as the rows of one tensor; None for those of an input that was not used."""
-    first = rows[0]
-    if first is None:
-        return None
-    whole: Tensor = wrap(np.empty_like(first._array, shape=(len(rows), *first.shape)))
-    for k, row in enumerate(rows):
-        whole[k] = row
-    return whole

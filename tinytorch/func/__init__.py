@@ -1,6 +1,5 @@
 """`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely (floor 4)."""
 
-from tinytorch.nn.utils._functional_call import functional_call
 from tinytorch.func.modules import (
     replace_all_batch_norm_modules_,
     stack_module_state,
@@ -19,6 +18,7 @@ from tinytorch.func.transforms import (
     vjp,
     vmap,
 )
+from tinytorch.nn.utils._functional_call import functional_call
 
 __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tinytorch.autograd import api as engine
 from tinytorch.autograd.forward_ad import Level
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
-from tinytorch.core import engine
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import enable_grad, local
 from tinytorch.core.tensor import Tensor, wrap

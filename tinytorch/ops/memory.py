@@ -19,13 +19,13 @@ import numpy as np
 from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device, cpu, device
 from tinytorch.core.mode import local
-from tinytorch.core.tensor import Tensor, legacy_new
+from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
-from tinytorch.kernels import printing
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import _given_array, blank, check_options, finished, shape_of
 from tinytorch.ops.register import members, public
 from tinytorch.ops.shape import aliased, is_contiguous, reshape, stride
+from tinytorch.ops.values import legacy_new
 
 __all__ = [
     "BFloat16Storage",
@@ -1527,31 +1527,7 @@ _ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
 _SPARSE = "it is a strided tensor, not a sparse one."
 
 #: Members of Tensor that are no names of this module, or that only say what a strided tensor on the CPU is not.
-def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    return _text(self, "tensor" if type(self) is Tensor else type(self).__name__)
-
-
-def _text(self: Tensor, name: str) -> str:
-    try:
-        edge = self._current()._edge
-        grad_fn = None if edge is None else type(edge[0].shown()).__name__
-    except RuntimeError:  # a view that cannot follow a write to its base
-        grad_fn = "Invalid"
-    tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
-    tangent = next((each for each in tangents if each is not None), None)
-    return printing.format_tensor(
-        self._array,
-        self.dtype,
-        name=name,
-        requires_grad=self._requires_grad,
-        grad_fn=grad_fn,
-        tangent=None if tangent is None else format(tangent),
-    )
-
-
 MEMBERS: dict[str, Any] = {
-    "__repr__": _repr,
-    "_text": _text,
     "__array_wrap__": array_wrap,
     "__contains__": contains,
     "__cuda_array_interface__": property(_cuda_array),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core import engine
 from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.layout import strided
 from tinytorch.core.op import operator_of, refuse_booleans
@@ -16,29 +15,6 @@ from tinytorch.ops import (
 )
 from tinytorch.ops.linalg import products as linalg
 from tinytorch.ops.register import members, public
-
-
-def _backward(
-    self: Tensor,
-    gradient: Tensor | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
-) -> None:
-    """Add the gradient of this tensor to `.grad` of the leaves that it was computed from.
-
-    Args:
-        gradient: a tensor of this one's shape, for the vector-Jacobian product; may be left out for one element.
-        retain_graph, create_graph, inputs: see `autograd.backward`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-        >>> (x ** 2).sum().backward()
-        >>> x.grad
-        tensor([2., 4.])
-    """
-    engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _divided_by(self: Tensor, other: Any) -> Any:
@@ -286,7 +262,6 @@ OPERATORS: dict[str, Any] = {
     "__getitem__": index.getitem,
     "__setitem__": index.setitem,
     "where": index.where_method,
-    "backward": _backward,
     "polygamma": special.polygamma_method,
 }
 members(OPERATORS)

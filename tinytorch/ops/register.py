@@ -18,7 +18,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from tinytorch.core import op as core
 from tinytorch.core.inplace import in_place as in_place_of
@@ -35,6 +35,8 @@ __all__ = [
     "pointwise",
     "public",
 ]
+
+F = TypeVar("F")
 
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
@@ -314,7 +316,7 @@ def public(
     operands: str | None = None,
     method: bool | str = False,
     in_place: bool | str = False,
-) -> Callable[[Any], Any]:
+) -> Callable[[F], F]:
     """Make the function below public; it stays what it is.
 
     Args:
@@ -329,12 +331,13 @@ def public(
         in_place: whether Tensor has the method `name_`, derived; "function" if `torch` has it as well.
     """
 
-    def declare(raw: Any) -> Any:
+    def declare(function: F) -> F:
+        raw: Any = function
         names = [raw.__name__ if name is None else name, *also.split()]
         lowered = AUTOCAST[autocast](raw) if autocast is not None else raw
         for each in filter(None, names):
-            function = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
-            if functions.setdefault(each, function) is not function:
+            made = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
+            if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
         for each in method.split() if isinstance(method, str) else own * method:
@@ -345,7 +348,7 @@ def public(
                 _bind(f"{each}_", written)
                 if in_place == "function":
                     functions[f"{each}_"] = Function(f"{each}_", written, None, None, written, None)
-        return raw
+        return function
 
     return declare
 

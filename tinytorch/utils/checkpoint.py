@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from tinytorch.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
+from tinytorch.autograd.api import backward
 from tinytorch.autograd.function import Function
 from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
-from tinytorch.core.engine import backward
 from tinytorch.core.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.container import Sequential

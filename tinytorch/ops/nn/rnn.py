@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.engine import grad
+from tinytorch.core.engine import gradients
 from tinytorch.core.mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
@@ -107,13 +107,7 @@ def _gradients_of_composition(
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
     wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
     found = iter(
-        grad(
-            [out for out, _ in pairs],
-            wanted,
-            [each for _, each in pairs],
-            create_graph=recording,
-            allow_unused=True,
-        )
+        gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recording)
     )
     return [next(found) if need else None for need in needs]
 

@@ -1,0 +1,642 @@
+"""PyTorch's face of the engine: `backward`, `grad`, and what a Tensor says of its place in the graph."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes, graph
+from tinytorch.core.engine import shape_and_kind, walk
+from tinytorch.core.graph import Edge, GradientEdge, Start, leaf_edge
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.view import USUAL, needs_grad, refresh
+from tinytorch.ops.overrides import quiet
+from tinytorch.ops.register import members, public
+
+__all__ = ["backward", "grad"]
+
+Place = Tensor | GradientEdge  # what stands for an edge of the graph
+Places = Place | Sequence[Place]
+
+
+def backward(
+    tensors: Places,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Places | dict[str, Tensor] | None = None,
+) -> None:
+    """Add the gradient of the sum of `tensors` to `.grad` of the leaves that they were computed from.
+
+    Args:
+        tensors: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
+        grad_tensors: per tensor a vector of the same shape for the vector-Jacobian product; may be None for
+            tensors of one element.
+        retain_graph: keep what the graph saved, so that backward can run again; by default as `create_graph`.
+        create_graph: record the computation of the gradients, for derivatives of higher order.
+        grad_variables: the old name of `grad_tensors`.
+        inputs: the tensors to accumulate into, instead of all leaves; also edges, or a dict of tensors.
+
+    Raises:
+        RuntimeError: a tensor does not require grad; a gradient is missing or of the wrong shape; the graph was
+            freed by an earlier backward; a saved tensor was written to since.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.backward([x * 2, x * 3], [torch.ones(2), torch.ones(2)])
+        >>> x.grad
+        tensor([5., 5.])
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                "Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    targets = None if inputs is None else _targets(inputs, "backward")
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+            "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
+            "to None after use to break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=2,
+        )
+    start = _start(tensors, grad_tensors)
+    edges = None
+    if targets is not None:
+        for target in targets:
+            if isinstance(target, Tensor):
+                target.retain_grad()  # so a non-leaf gets its gradient, as in PyTorch
+        edges = [_edge(target) for target in targets]
+    retain = create_graph if retain_graph is None else retain_graph
+    walk(start, retain, create_graph, edges)
+
+
+def grad(
+    outputs: Places,
+    inputs: Places | dict[str, Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """Return the gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched.
+
+    Args:
+        outputs: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
+        inputs: with respect to what; leaves or not, also edges, or a dict of tensors.
+        grad_outputs: per output a vector of the same shape for the vector-Jacobian product; may be None for
+            outputs of one element.
+        retain_graph: keep what the graph saved, so that it can be walked again; by default as `create_graph`.
+        create_graph: record the computation of the gradients, for derivatives of higher order.
+        only_inputs: only True is supported, as in PyTorch.
+        allow_unused: return None for an input that the outputs do not depend on, instead of an error.
+        is_grads_batched: the first dimension of each vector counts vectors; so does that of the gradients. (The graph
+            is walked once for each.)
+        materialize_grads: return zeros rather than None for such inputs.
+
+    Raises:
+        RuntimeError: as `backward`, and when an input does not require grad or is not part of the graph.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> (dy,) = torch.autograd.grad(x ** 3, x, create_graph=True)
+        >>> (d2y,) = torch.autograd.grad(dy, x)
+        >>> dy.item(), d2y.item()
+        (27.0, 18.0)
+    """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    retain = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        several = _rows(outputs, grad_outputs)
+        unused_too = allow_unused or materialize_grads
+        rows = [
+            grad(
+                outputs,
+                inputs,
+                row,
+                retain or row is not several[-1],
+                create_graph,
+                True,
+                unused_too,
+            )
+            for row in several
+        ]
+        stacked = [_stacked(each) for each in zip(*rows, strict=True)]
+        if materialize_grads:
+            targets = _targets(inputs, "grad")
+            stacked = [
+                wrap(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
+                for g, target in zip(stacked, targets, strict=True)
+            ]
+        return tuple(stacked)
+    targets = _targets(inputs, "grad")
+    start = _start(outputs, grad_outputs)
+    for target in targets:
+        if isinstance(target, Tensor) and not target.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    edges = [_edge(target) for target in targets]
+    captured = walk(start, retain, create_graph, edges, capture=True)
+    results: list[Tensor | None] = []
+    for k, (target, edge) in enumerate(zip(targets, edges, strict=True)):
+        found = captured.get(edge)
+        if found is None and materialize_grads:
+            if not isinstance(target, Tensor):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a GradientEdge"
+                )
+            found = wrap(np.zeros_like(target._array))
+            found._requires_grad = create_graph
+        elif found is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+        results.append(found)
+    return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
+
+
+# Arguments ------------------------------------------------------------------------------------------
+
+
+def _edge(place: Place) -> Edge:
+    """Return the edge of a tensor that requires grad, or of a `GradientEdge`."""
+    if isinstance(place, Tensor):
+        return place._edge or leaf_edge(place)
+    return getattr(place.node, "_graph_node", place.node), place.output_nr
+
+
+def _targets(inputs: Any, caller: str) -> tuple[Place, ...]:
+    """Return the argument `inputs` as a tuple."""
+    if isinstance(inputs, (Tensor, GradientEdge)):
+        return (inputs,)
+    if isinstance(inputs, Mapping):
+        if type(inputs) is not dict:
+            raise TypeError(
+                f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. Other Mapping types "
+                "are not supported."
+            )
+        inputs = inputs.values()
+    several = tuple(inputs)
+    if not several:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+    for each in several:
+        if not isinstance(each, (Tensor, GradientEdge)):
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
+            )
+    return several
+
+
+def _start(outputs: Any, gradients: Any) -> Start:
+    """Return the node to start from: the edges of the roots, and a gradient for each, given or ones."""
+    roots = (outputs,) if isinstance(outputs, (Tensor, GradientEdge)) else tuple(outputs)
+    if gradients is None:
+        given: tuple[Any, ...] = (None,) * len(roots)
+    else:
+        given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+        if len(given) < len(roots):
+            raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    found = [_root_gradient(k, *each) for k, each in enumerate(zip(roots, given, strict=False))]
+    for k, root in enumerate(roots):
+        if isinstance(root, Tensor) and not root.requires_grad:
+            raise RuntimeError(
+                f"element {k} of tensors does not require grad and does not have a grad_fn: nothing that it was "
+                "computed from has requires_grad=True, or no_grad or detach() cut the graph. Call requires_grad_() "
+                "on a leaf before the computation."
+            )
+    return Start(tuple([_edge(root) for root in roots]), found)
+
+
+def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
+    """Return the gradient of the `k`-th root: the one given, checked, or ones for a tensor of one element."""
+    if isinstance(root, GradientEdge):
+        shape, kind = shape_and_kind(_edge(root))
+    elif isinstance(root, Tensor):
+        shape, kind = root._array.shape, root._array.dtype
+    else:
+        raise AssertionError("Expected output to be a torch.Tensor")
+    if g is None:
+        if isinstance(root, Tensor) and not root.requires_grad:
+            return None
+        if math.prod(shape) != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
+                "first, by sum() or mean(), or give its gradient."
+            )
+        ones: Tensor = wrap(np.ones(shape, kind))
+        return ones
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if g._array.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
+            f"torch.Size({list(shape)})."
+        )
+    converted: Tensor = g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
+    return converted
+
+
+def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
+    """Return the vectors of a batch, one for each output, row by row."""
+    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    batch = (gradients,) if gradients is None or isinstance(gradients, Tensor) else tuple(gradients)
+    for k, (root, vectors) in enumerate(zip(roots, batch, strict=False)):
+        if vectors is None or not vectors.ndim:
+            raise ValueError(
+                "is_grads_batched=True: expected each of grad_outputs to have a first dimension, which counts vectors, "
+                f"but grad_output[{k}] is {'None' if vectors is None else 'a Tensor of dimensionality 0'}"
+            )
+        if vectors.shape[1:] != root.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{k}] has a shape of {vectors.shape} and output[{k}] "
+                f"has a shape of {root.shape}."
+            )
+    sizes = [len(vectors) for vectors in batch]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "is_grads_batched=True: expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return list(zip(*[vectors.unbind(0) for vectors in batch], strict=True))
+
+
+def _stacked(rows: Sequence[Tensor | None]) -> Tensor | None:
+    """Return gradients as the rows of one tensor; None for those of an input that was not used."""
+    first = rows[0]
+    if first is None:
+        return None
+    whole: Tensor = wrap(np.empty_like(first._array, shape=(len(rows), *first.shape)))
+    for k, row in enumerate(rows):
+        whole[k] = row
+    return whole
+
+
+# Members of Tensor ---------------------------------------------------------------------------------
+
+
+def _current(self: Tensor) -> Tensor:
+    """Return self with `_edge` up to date: a view looks whether its memory was written to since."""
+    if self._view is not None:
+        refresh(self)
+    return self
+
+
+def _requires_grad(self: Tensor) -> bool:
+    """Whether operations on this tensor are recorded; can be set on leaves of floating point."""
+    view = self._view
+    if view is None:
+        return self._requires_grad
+    if (
+        view.kind == USUAL
+    ):  # (others cannot follow a write, and say so where their edge is needed)
+        refresh(self)
+    return needs_grad(self)
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise RuntimeError("requires_grad must be a bool")
+    if self._edge is not None:
+        hint = (
+            " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+            "var_no_grad = var.detach()."
+        )
+        raise RuntimeError(
+            f"you can only change requires_grad flags of leaf variables.{'' if value else hint}"
+        )
+    if value and not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "only Tensors of floating point and complex dtype can require gradients"
+        )
+    if value and self._cell is None and not local.state.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
+    self._requires_grad = bool(value)
+    view = self._view
+    if view is not None:
+        if value and not view.own:
+            self._accumulator = None  # from now on it takes up its gradient
+        view.own = bool(value)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set `requires_grad` in place and return self.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(2).requires_grad_()
+        tensor([0., 0.], requires_grad=True)
+    """
+    if requires_grad and not self.dtype.is_floating_point:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if self._edge is None or not requires_grad:
+        self.requires_grad = requires_grad
+    return self
+
+
+def _is_leaf(self: Tensor) -> bool:
+    """Whether no recorded operation made this tensor (all that do not require grad are leaves)."""
+    return self._current()._edge is None
+
+
+def _grad_fn(self: Tensor) -> graph.Node | None:
+    """The node that made this tensor, or None for a leaf."""
+    edge = self._current()._edge
+    return None if edge is None else edge[0].shown()
+
+
+def _output_nr(self: Tensor) -> int:
+    """Which output of `grad_fn` this is."""
+    return 0 if self._edge is None else self._edge[1]
+
+
+def _grad(self: Tensor) -> Tensor | None:
+    """The gradient that `backward` accumulated, of the same shape; None before the first."""
+    g = self._grad
+    if g is None and self._edge is not None and not self.retains_grad:
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+            "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+            "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
+            "Tensor by mistake, make sure you access the leaf Tensor instead. See "
+            "github.com/pytorch/pytorch/pull/30531 for more informations.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return g
+
+
+def _set_grad(self: Tensor, g: Tensor | None) -> None:
+    if g is not None:
+        if not isinstance(g, Tensor):
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}"
+            )
+        if g is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if g._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{g.dtype}' to a tensor with dtype '{self.dtype}'. "
+                "Please ensure that the gradient and the tensor have the same dtype"
+            )
+        if g._array.shape != self._array.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(g._array.shape)}' to a tensor of size "
+                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+    self._grad = g
+
+
+def _delete_grad(self: Tensor) -> None:
+    self._grad = None
+
+
+def _retains_grad(self: Tensor) -> bool:
+    """Whether this non-leaf keeps its `.grad` (`retain_grad` was called)."""
+    if self._edge is None:
+        return False
+    node, number = self._edge
+    return node.hooks is not None and number in node.hooks.retain
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep `.grad` of this non-leaf in `backward`; nothing happens for leaves, which keep it anyway.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> y.sum().backward()
+        >>> y.grad
+        tensor([1., 1.])
+    """
+    if not needs_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self._edge is not None:
+        node, number = self._current()._edge  # type: ignore[misc]
+        node._own_hooks().retain[number] = weakref.ref(self)
+
+
+def register_hook(self: Tensor, hook: Any) -> graph.RemovableHandle:
+    """Run `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda g: g * 2)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    hooks, number = self._place_of_hooks()
+    return graph.add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> graph.RemovableHandle:
+    """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
+
+    Raises:
+        RuntimeError: the tensor does not require grad, or is no leaf.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda p: print("grad of", p.shape))
+        >>> x.sum().backward()
+        grad of torch.Size([2])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self.is_leaf:
+        raise RuntimeError(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+        )
+    return graph.add_hook(self._place_of_hooks()[0].accumulated, hook)
+
+
+def _place_of_hooks(self: Tensor) -> tuple[graph.Hooks, int]:
+    edge = self._current()._edge
+    if edge is not None:
+        return edge[0]._own_hooks(), edge[1]
+    return graph.hooks_of_leaf(self), 0
+
+
+def _version(self: Tensor) -> int:
+    """How often this memory was written to in place."""
+    if self._cell is None:
+        raise RuntimeError("Inference tensors do not track version counter.")
+    return self._cell[0]
+
+
+def _base(self: Tensor) -> Tensor | None:
+    return None if self._view is None else self._view.base
+
+
+def _is_view(self: Tensor) -> bool:
+    return self._view is not None
+
+
+def is_inference(self: Tensor) -> bool:
+    """Return whether this tensor was made in `inference_mode` (and so can never be part of a graph)."""
+    return self._cell is None
+
+
+def detach(self: Tensor) -> Tensor:
+    """Return a tensor on the same memory that does not require grad; writes to either show in both.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> x.detach()
+        tensor([1., 1.])
+    """
+    made = self.data
+    made._cell = self._cell
+    return made
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Cut this tensor off from what made it: it becomes a leaf that does not require grad.
+
+    Raises:
+        RuntimeError: it is a view, whose base would not know.
+    """
+    if local.state.inference:
+        return self  # as PyTorch's, which is not looked at there
+    if self._view is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
+            "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
+            "hence detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+        )
+    if self._edge is not None:
+        graph.keep_tensor_hooks(self, *self._edge)
+    self._edge, self._requires_grad = None, False
+    for mode in local.state.modes or ():
+        mode.forget(self)
+    return self
+
+
+def _data(self: Tensor) -> Tensor:
+    """The same memory as a tensor of its own, unknown to autograd; assigning swaps the memory.
+
+    Prefer `detach()`, which notices writes that would make gradients wrong.
+    """
+    # (Tangents belong to arrays: where there may be any, the new tensor gets an array of its own.)
+    array = self._array
+    made: Tensor = wrap(array if local.state.modes is None else array.view())
+    made._cell = None if self._cell is None else [0]
+    return made
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._requires_grad and not value.dtype.is_floating_point:
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
+    self._array = value._array
+
+
+def _delete_data(self: Tensor) -> None:
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of this tensor to `.grad` of the leaves that it was computed from.
+
+    Args:
+        gradient: a tensor of this one's shape, for the vector-Jacobian product; may be left out for one element.
+        retain_graph, create_graph, inputs: see `autograd.backward`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+members({
+    "backward": _backward,
+    "_current": _current,
+    "requires_grad": property(_requires_grad, _set_requires_grad),
+    "requires_grad_": requires_grad_,
+    "is_leaf": property(_is_leaf),
+    "grad_fn": property(_grad_fn),
+    "output_nr": property(_output_nr),
+    "grad": property(_grad, _set_grad, _delete_grad),
+    "retains_grad": property(_retains_grad),
+    "retain_grad": retain_grad,
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "_place_of_hooks": _place_of_hooks,
+    "_version": property(_version),
+    "_base": property(_base),
+    "_is_view": _is_view,
+    "is_inference": is_inference,
+    "detach": detach,
+    "detach_": detach_,
+    "data": property(_data, _set_data, _delete_data),
+})
+
+# Classes may answer a call of these two (`__torch_function__`); what a walk does is its own affair.
+public("autograd.backward")(quiet(backward))
+public("autograd.grad")(quiet(grad))

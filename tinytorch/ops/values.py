@@ -1,0 +1,311 @@
+"""A tensor as Python's and NumPy's values: numbers, arrays, lists, text, copies; and PyTorch's old constructors."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.kernels import printing
+from tinytorch.ops.register import members
+
+
+def _ndim(self: Tensor) -> int:
+    """The number of dimensions."""
+    ndim: int = self._array.ndim
+    return ndim
+
+
+def _itemsize(self: Tensor) -> int:
+    """Bytes of one element."""
+    size: int = self._array.itemsize
+    return size
+
+
+def _nbytes(self: Tensor) -> int:
+    """Bytes of all elements."""
+    size: int = self._array.size * self._array.itemsize
+    return size
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return the type's name ("torch.FloatTensor"), or with `dtype` the tensor converted to it.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.zeros(1).type(), torch.zeros(1).type(torch.int64)
+        ('torch.FloatTensor', tensor([0]))
+    """
+    if dtype is None:
+        return f"torch.{self.dtype.tensor_name}Tensor"
+    return self.to(named_type(dtype))
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Any:
+    """Return the elements as a NumPy array on the same memory.
+
+    Args:
+        force: the same as `detach().cpu().numpy()`.
+
+    Raises:
+        RuntimeError: the tensor requires grad, and operations are recorded (use `detach()` first).
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.arange(3).numpy()
+        array([0, 1, 2])
+    """
+    if self.requires_grad and not force and local.state.grad:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    return self._array
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = self.numpy()
+    if copy:
+        return np.array(array, dtype=dtype)
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def item(self: Tensor) -> Any:
+    """Return the only element as a Python number.
+
+    Raises:
+        RuntimeError: there is more than one element, or none.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.tensor([2.5]).item()
+        2.5
+    """
+    if self._array.size != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+        )
+    return self._array.item()
+
+
+def tolist(self: Tensor) -> Any:
+    """Return the elements as nested lists of Python numbers; a number for a 0-d tensor."""
+    return self._array.tolist()
+
+
+def _len(self: Tensor) -> int:
+    if self._array.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    length: int = self._array.shape[0]
+    return length
+
+
+def _bool(self: Tensor) -> bool:
+    if self._array.size != 1:
+        what = "no values" if self._array.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(self._array.item())
+
+
+def _float(self: Tensor) -> float:
+    self._warn_of_a_scalar()
+    return float(self._only())
+
+
+def _int(self: Tensor) -> int:
+    return int(self._only())
+
+
+def _complex(self: Tensor) -> complex:
+    self._warn_of_a_scalar()
+    return complex(self._only())
+
+
+def _only(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return self.item()
+
+
+def _warn_of_a_scalar(self: Tensor) -> None:
+    if self.requires_grad:
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _index(self: Tensor) -> int:
+    if self._array.size != 1 or self._array.dtype.kind not in "iub":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(self._array.item())
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if self._array.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    flipped: Tensor = self.flip(0) if self._array.ndim else self
+    return flipped
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._array.ndim == 0 and type(self) is Tensor:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+            "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        found: Tensor = memo[id(self)]
+        return found
+    made = wrap(_copied(self._array, memo), type(self))
+    memo[id(self)] = made
+    made._requires_grad = self._requires_grad
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if self._grad is not None:
+        made._grad = copy.deepcopy(self._grad, memo)
+    return made
+
+
+def _dir(self: Tensor) -> Iterable[str]:
+    return sorted(set(object.__dir__(self)) - {"__cuda_array_interface__"})  # as PyTorch's
+
+
+def _copied(array: Any, memo: dict[int, Any]) -> Any:
+    """Return a deep copy of an array; copies of what shares memory share it, too."""
+    whole = array
+    while type(getattr(whole, "base", None)) is np.ndarray:
+        whole = whole.base
+    if whole is array and id(whole) not in memo:  # (what shares it may come)
+        memo[id(whole)] = copied = array.copy("K")
+        return copied
+    memory = copy.deepcopy(whole, memo)
+    if memory.strides != whole.strides or not memory.flags.forc:
+        return array.copy("K")
+    offset = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, memory, offset, array.strides)
+
+
+def named_type(name: Any) -> dtypes.dtype:
+    """Return the dtype that `Tensor.type` is given: a dtype, "torch.FloatTensor", or a typed constructor."""
+    if isinstance(name, str):
+        for kind in dtypes.ALL:
+            if name in (f"torch.{kind.tensor_name}Tensor", f"torch.{kind.name}"):
+                return kind
+        raise ValueError(f"invalid type: '{name}'")
+    if name is Tensor:
+        return dtypes.get_default_dtype()
+    return dtypes.as_dtype(getattr(name, "dtype", name))
+
+
+def legacy_new(
+    cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None
+) -> Tensor:
+    """Make a tensor as `Tensor(...)` and `FloatTensor(...)` do: sizes, nested lists, or a tensor to alias."""
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    for unknown in kwargs.keys() - {"device", "dtype"}:
+        raise TypeError(f"new() got an unexpected keyword argument '{unknown}'")
+    if not args:
+        return _wrapped(np.empty(0, kind.numpy), cls)
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        if first.dtype is not kind and dtype is not None:
+            raise TypeError(f"expected {kind} (got {first.dtype})")
+        made: Tensor = first.detach()
+        return made if cls is Tensor else _wrapped(made._array, cls)
+    if len(args) == 1 and isinstance(first, Size):
+        args = tuple(first)
+    elif len(args) == 1 and isinstance(first, (list, tuple, np.ndarray)):
+        return _wrapped(np.array(_numbers(first), dtype=kind.numpy), cls)
+    if all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in args):
+        return _wrapped(np.empty(args, kind.numpy), cls)
+    return _refuse_new(args)
+
+
+def _numbers(value: Any) -> Any:
+    """Return nested sequences with each tensor in them as an array."""
+    if isinstance(value, (list, tuple)):
+        return [_numbers(each) for each in value]
+    return value._array if isinstance(value, Tensor) else value
+
+
+def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
+    made: Tensor = wrap(array, cls)
+    return made
+
+
+def _refuse_new(args: Any) -> NoReturn:
+    kinds = ", ".join(type(each).__name__ for each in args)
+    raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return _text(self, "tensor" if type(self) is Tensor else type(self).__name__)
+
+
+def _text(self: Tensor, name: str) -> str:
+    try:
+        edge = self._current()._edge
+        grad_fn = None if edge is None else type(edge[0].shown()).__name__
+    except RuntimeError:  # a view that cannot follow a write to its base
+        grad_fn = "Invalid"
+    tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
+    tangent = next((each for each in tangents if each is not None), None)
+    return printing.format_tensor(
+        self._array,
+        self.dtype,
+        name=name,
+        requires_grad=self._requires_grad,
+        grad_fn=grad_fn,
+        tangent=None if tangent is None else format(tangent),
+    )
+
+
+def _new(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
+    """Make a tensor PyTorch's legacy way: from sizes (memory as it comes), from data, or from another tensor."""
+    return legacy_new(cls, args, kwargs)
+
+
+members({
+    "__new__": staticmethod(_new),
+    "__repr__": _repr,
+    "_text": _text,
+    "ndim": property(_ndim),
+    "itemsize": property(_itemsize),
+    "nbytes": property(_nbytes),
+    "type": _type,
+    "numpy": numpy,
+    "__array__": _array,
+    "item": item,
+    "tolist": tolist,
+    "__len__": _len,
+    "__bool__": _bool,
+    "__float__": _float,
+    "__int__": _int,
+    "__complex__": _complex,
+    "_only": _only,
+    "_warn_of_a_scalar": _warn_of_a_scalar,
+    "__index__": _index,
+    "__iter__": _iter,
+    "__reversed__": _reversed,
+    "__format__": _format,
+    "__deepcopy__": _deepcopy,
+    "__dir__": _dir,
+})
