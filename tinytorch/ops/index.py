@@ -828,17 +828,17 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
         x[...] += source
 
 
-def _alpha_last(function: Any, name: str) -> Any:
+def _alpha_last(function: Any, name: str, doc: str) -> Any:
     @axis_is_dim
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
     call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
     return call
 
 
-index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add"))
-index_add.__doc__ = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.
+_ADDED = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.
 
     Args:
         input: the tensor.
@@ -852,8 +852,10 @@ index_add.__doc__ = """Return a copy with `alpha * source` added to the rows at 
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add_ = public("", method="index_add_")(_alpha_last(_index_add[1], "index_add_"))
-index_add_.__doc__ = "In-place version of `index_add`."
+index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
+index_add_ = public("", method="index_add_")(
+    _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
+)
 
 
 @writing(

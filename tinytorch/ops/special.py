@@ -817,7 +817,6 @@ def _check_step(input: Tensor, values: Tensor) -> None:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
 
-@public(method=True, out="heaviside")
 def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
     _check_step(input, values)
     out: Tensor = _heaviside(input, values)
@@ -825,6 +824,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
 
 
 heaviside.__doc__ = _heaviside.__doc__
+public(method=True, out="heaviside")(heaviside)
 
 
 @public("", method="heaviside_")
