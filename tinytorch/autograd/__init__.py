@@ -1,6 +1,8 @@
 """`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. A name is imported when it is first asked for."""
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tinytorch.ops.register import functions
@@ -62,3 +64,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_SUBMODULES})
+
+
+class _Package(ModuleType):
+    """This package, in which `gradcheck` and `picture` are the functions: also when the modules of that name come."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package

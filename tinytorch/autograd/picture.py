@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import sys
-import types
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -666,12 +664,3 @@ def _top(layout: Layout, box: int) -> int:
 
 def _bottom(layout: Layout, box: int) -> int:
     return _top(layout, box) + layout.height[box]
-
-
-class _Module(types.ModuleType):
-    """This module; called, it is the function of its name, which the package has under that name, too."""
-
-    __call__ = staticmethod(picture)
-
-
-sys.modules[__name__].__class__ = _Module
