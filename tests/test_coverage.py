@@ -127,7 +127,8 @@ def takes(function: Any, parameter: str) -> bool:
         if parameter == "out" and function.rule is not None:
             return True
         named = {parameter, NUMPY.get(parameter)}
-        return bool(named.intersection(function.names)) or takes(function.raw, parameter)
+        of_tensors = function.names in (("input",), ("input", "other"), ("input", "n"))
+        return (of_tensors and bool(named.intersection(function.names))) or takes(function.raw, parameter)
     code = getattr(function, "__code__", None)
     made = getattr(function, "op", None)
     if made is not None and code is not None:
@@ -163,7 +164,7 @@ KNOWN = {
     # Overloads for a number in the place of a tensor.
     "scalar": r"torch\.result_type", "tensor": r"torch\.(result_type|to_dlpack)",
     # Documented by another name or by a type.
-    "int": r"torch\.set_num_\w*threads", "x": r"torch\.special\.\w+_polynomial_\w+",
+    "int": r"torch\.set_num_\w*threads",
     "src": r"torch\.Tensor\.copy_", "input2": r"torch(\.Tensor)?\.ormqr", "input3": r"torch(\.Tensor)?\.ormqr",
     "mode": r"torch\.set_flush_denormal", "qtensor": r"torch\.Tensor\.dequantize",
     "qtensors": r"torch\.Tensor\.dequantize", "tensors": r"torch\.Tensor\.dequantize",
