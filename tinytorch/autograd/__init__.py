@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         set_grad_enabled,
         set_multithreading_enabled,
     )
-    from tinytorch.core.op import SavedTensor
+    from tinytorch.autograd.node import SavedTensor
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
@@ -44,7 +44,7 @@ _NAMES = {
         enable_grad inference_mode is_grad_enabled is_multithreading_enabled no_grad set_grad_enabled
         set_multithreading_enabled
     """,
-    "core.op": "SavedTensor",
+    "autograd.node": "SavedTensor",
 }
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
 _SUBMODULES = """

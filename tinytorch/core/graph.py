@@ -20,13 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import dtypes, mode
-from tinytorch.core.device import cpu
-from tinytorch.core.mode import local
+from tinytorch.core import mode
 from tinytorch.core.places import is_dense
 
 if TYPE_CHECKING:
-    from tinytorch.core.device import device
     from tinytorch.core.op import Op, Plan
     from tinytorch.core.tensor import Tensor
 
@@ -231,23 +228,6 @@ class Node(metaclass=_NodeMeta):
     def release(self) -> None:
         """Free what was saved for the backward pass."""
 
-    def __call__(self, *gs: Any, **kwargs: Any) -> Any:
-        """Return the gradients of the inputs, given those of the outputs; no hooks run."""
-        if kwargs:
-            raise TypeError("keyword arguments are not supported")
-        if len(gs) != self.outputs:
-            raise TypeError(f"expected {self.outputs} arguments, got {len(gs)} instead")
-        for k, g in enumerate(gs):
-            if g is not None and not hasattr(g, "_array"):
-                raise TypeError(f"argument {k} is not a Variable")
-        recording = local.state.grad
-        if any(g is not None for g in gs):
-            grads = self.backward(gs if self.outputs > 1 else gs[0], recording, None)
-        else:
-            grads = self.without_gradient(recording, None)
-        found = tuple([grads[i] for i in self._inputs()])
-        return found[0] if len(found) == 1 else found
-
     def name(self) -> str:
         """Return the name of the step, as PyTorch's: "MulBackward0"."""
         return type(self).__name__
@@ -260,66 +240,11 @@ class Node(metaclass=_NodeMeta):
         """Return which of `edges` the node shows: PyTorch's has none for an input that cannot have a gradient."""
         return range(len(self.edges))
 
-    @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Per input, the node that made it and which output of it; `(None, 0)` where no gradient flows."""
-        edges = [self.edges[i] for i in self._inputs()]
-        return tuple([(None, 0) if edge is None else (edge[0].shown(), edge[1]) for edge in edges])
-
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own notes on this node."""
-        notes: dict[Any, Any] = self.__dict__.setdefault("_metadata", {})
-        return notes
-
-    @property
-    def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """What is known of the gradients that this node gets: one for each output."""
-        if self.outputs == 1:
-            return (InputMetadata(list(self.shape), dtypes.from_numpy_dtype(self.dtype)),)
-        return tuple(
-            [
-                InputMetadata(list(shape), dtypes.from_numpy_dtype(kind))
-                for shape, kind in zip(self.shape, self.dtype, strict=True)
-            ]
-        )
-
-    def _sequence_nr(self) -> int:
-        return self.number
-
     def _own_hooks(self) -> Hooks:
         with _making:
             if self.hooks is None:
                 self.hooks = Hooks()
         return self.hooks
-
-    def register_hook(self, fn: Hook) -> RemovableHandle:
-        """Run `fn(grad_inputs, grad_outputs)` after this node; it may return new `grad_inputs`.
-
-        Example:
-            >>> import tinytorch as torch
-            >>> x = torch.ones(2, requires_grad=True)
-            >>> y = x.exp()
-            >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
-            >>> y.sum().backward()
-            >>> x.grad
-            tensor([2., 2.])
-        """
-        return add_hook(self._own_hooks().post, fn)
-
-    def register_prehook(self, fn: Hook) -> RemovableHandle:
-        """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`.
-
-        Example:
-            >>> import tinytorch as torch
-            >>> x = torch.ones(2, requires_grad=True)
-            >>> y = x.clone()
-            >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 2,))
-            >>> y.sum().backward()
-            >>> x.grad
-            tensor([2., 2.])
-        """
-        return add_hook(self._own_hooks().pre, fn)
 
     def run_tensor_hooks(self, g: Any) -> Any:
         """Return `g` after the hooks of the output tensors, and `retain_grad`, which sees what these return."""
@@ -360,18 +285,9 @@ class Node(metaclass=_NodeMeta):
             return gs[0]
         return gs if any(g is not None for g in gs) else None
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} object at {id(self):#x}>"
+    if TYPE_CHECKING:  # `autograd/node.py` gives it what users ask a node for
 
-
-class InputMetadata(NamedTuple):
-    """The shape and dtype of a gradient that a node gets."""
-
-    shape: list[int]
-    dtype: dtypes.dtype
-    device: device = cpu
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class Start(Node):
@@ -440,9 +356,6 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         """Return PyTorch's name, which has its namespace."""
         return "torch::autograd::AccumulateGrad"
-
-    def _sequence_nr(self) -> int:
-        return 2**64 - 1  # PyTorch's: before all others
 
     def _own_hooks(self) -> Hooks:
         hooks, of_leaf = super()._own_hooks(), self.variable._hooks

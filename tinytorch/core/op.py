@@ -14,7 +14,6 @@ inputs that need a gradient (a `Plan`).
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -22,8 +21,8 @@ import numpy as np
 
 from tinytorch.core import dtypes, parallel
 from tinytorch.core.dtypes import FLOATS, number
-from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers, within
-from tinytorch.core.mode import dispatch, local, no_grad
+from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
+from tinytorch.core.mode import dispatch, local
 from tinytorch.core.parallel import LARGE
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import SEVERAL, USUAL, make_view, refresh
@@ -37,7 +36,7 @@ INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
 _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
-_TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
+TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
 # By the kind of a source: what is kept of it. Without a version cell, as inference tensors are, it is a TypeError.
 _KEPT = {
@@ -103,22 +102,12 @@ class Plan:
         self.keep = keep
         return keep
 
-    def of_packed(self) -> Plan:
-        """Return this plan for tensors that were packed by hooks."""
-        if self.packed is None:
-            plan = self.packed = Plan(self.joint, self.many, self.any_number)
-            plan.rules, plan.holds_tensors, plan.packed = self.rules, self.holds_tensors, plan
-            plan.sources = [
-                (PACKED, source) if source[0] in _TENSORS else source for source in self.sources
-            ]
-        return self.packed
-
     def save(self, source: tuple[int, Any]) -> int:
         """Return the index under which `source` is saved, entering it when new."""
         if source not in self.index:
             self.index[source] = len(self.sources)
             self.sources.append(source)
-            self.holds_tensors |= source[0] in _TENSORS
+            self.holds_tensors |= source[0] in TENSORS
         return self.index[source]
 
 
@@ -146,19 +135,6 @@ class OpNode(Node):
             return range(len(self.edges))
         return [k for k, constant in enumerate(op._constant) if not constant]
 
-    @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Per input, the node that made it and which output of it; `(None, 0)` where no gradient flows."""
-        found = super().next_functions
-        if not self._within:
-            return found
-        return tuple(
-            [
-                (within(self._within[i], self, i), 0) if node and i in self._within else (node, nr)
-                for i, (node, nr) in zip(self._inputs(), found, strict=True)
-            ]
-        )
-
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""
         saved = self.saved
@@ -170,7 +146,7 @@ class OpNode(Node):
         values = []
         for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
             kind = source[0]
-            if kind not in _TENSORS:
+            if kind not in TENSORS:
                 values.append(item)
             elif create_graph or kind != INPUT or item[0]._cell[0] != item[1]:
                 values.append(self._unpack(source, item, create_graph))
@@ -233,254 +209,13 @@ class OpNode(Node):
         again._edge, again._requires_grad = edge, edge is not None
         return again
 
-    def pack(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep what `pack` makes of the saved tensors instead of these; backward gets them from `unpack`."""
-        plan = self.plan
-        if not plan.holds_tensors or plan.packed is plan:
-            return
-        items = list(self.saved)
-        for k, (kind, _) in enumerate(plan.sources):
-            if kind in _TENSORS:
-                items[k] = (packed(self._alone(k), pack), unpack)
-        self.plan, self.saved = plan.of_packed(), items
-
-    def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep what `pack` makes of one saved tensor instead of it."""
-        items, before = list(self.saved), self.plan
-        items[k] = (packed(self._alone(k), pack), unpack)
-        plan = Plan(before.joint, before.many, before.any_number)
-        plan.rules, plan.holds_tensors = before.rules, True
-        plan.sources = list(before.sources)
-        plan.sources[k] = (PACKED, before.sources[k])
-        self.plan, self.saved = plan, items
-
-    def _alone(self, k: int) -> Tensor:
-        """Return a saved tensor for a hook: without its edge, which would make a cycle."""
-        kind, item = self.plan.sources[k][0], self.saved[k]
-        tensor: Tensor = item[0]
-        if kind != INPUT:
-            tensor = wrap(tensor)
-            tensor._cell = item[1] or tensor._cell
-            tensor._requires_grad = kind == OUTPUT and tensor._array.dtype.kind in FLOATS
-        return tensor
-
-    def _unpack_by_hook(
-        self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
-    ) -> Tensor | None:
-        kind, position = source
-        if kind == RESIDUAL and create_graph:
-            return None
-        tensor = unpacked(*item)
-        if not create_graph:
-            return tensor
-        edge = self.edges[self.op.inputs.index(position)] if kind == INPUT else (self, position)
-        return attached(tensor, edge)
-
     # What was saved, under PyTorch's names: `_saved_self`, `_raw_saved_self` …
-
-    def _saved_sources(self) -> dict[str, tuple[tuple[int, Any], int | None]]:
-        """Return by PyTorch's name what formulas of the op need, and its index among what was saved, if it was."""
-        sources = [source[1] if source[0] == PACKED else source for source in self.plan.sources]
-        if (PLAIN, None) in sources:  # a view op's
-            sources = [(SHAPE, 0), *[(PLAIN, i) for i in range(1, len(sources))]]
-        found: dict[str, tuple[tuple[int, Any], int | None]] = {}
-        for source, name in self._shown_names().items():
-            if source not in sources and (PLAIN, source[1]) in sources:
-                source = (PLAIN, source[1])  # a number was given
-            found[name] = source, sources.index(source) if source in sources else None
-        return found
-
-    def _shown_names(self) -> dict[tuple[int, Any], str]:
-        """Return PyTorch's names of what the formulas need when all inputs are tensors, by what it is."""
-        op = self.op
-        tensors = dict.fromkeys(op.inputs, True)
-        wanted = {op._source(want, tensors) for wants in op.wants.values() for want in wants}
-        names = {source: saved_name(op, source) for source in wanted}
-        return {source: name for source, name in names.items() if name is not None}
-
-    def shown(self) -> Any:
-        """Return the node, whose class has `_saved_*` from now on: `__getattr__` would slow down all attributes."""
-        cls = type(self)
-        if "_shows" not in cls.__dict__:
-            cls._shows = True
-            for source, name in self._shown_names().items():
-                setattr(cls, f"_saved_{name}", property(functools.partial(_saved_value, name=name)))
-                if source[0] in _TENSORS:
-                    raw = property(functools.partial(_raw_saved_value, name=name))
-                    setattr(cls, f"_raw_saved_{name}", raw)
-        return self
 
     def _producer(self, position: Any) -> str:
         edge = self.edges[self.op.inputs.index(position)]
         if edge is None:
             return "a tensor that does not require grad"
         return f"output {edge[1]} of {edge[0].name()}"
-
-
-def _saved_value(node: OpNode, name: str) -> Any:
-    """Return what a node saved, as the tensor or the plain value that it was."""
-    (kind, position), k = node._saved_sources()[name]
-    if k is None:
-        return None
-    if node.saved is None:
-        raise RuntimeError(FREED)
-    item = node.saved[k]
-    if kind in _TENSORS:
-        tensor = node._unpack(node.plan.sources[k], item, True)
-        return tensor.detach() if name == "indices" else tensor
-    if name == "other" and position in node.op.inputs:
-        return wrap(np.asarray(item))
-    if name == "dim" and isinstance(item, int) and _stem(node.op) in _OVER_SEVERAL:
-        item = (item,)
-    return _as_shown(item)
-
-
-def _raw_saved_value(node: OpNode, name: str) -> SavedTensor:
-    return SavedTensor(node, node._saved_sources()[name][1])
-
-
-def saved_name(op: Op, source: tuple[int, Any]) -> str | None:
-    """Return PyTorch's name of something saved; None for what is ours alone."""
-    kind, position = source
-    if kind == OUTPUT:
-        return "result" if position == 0 else "indices"
-    if kind not in (INPUT, PLAIN, SHAPE):
-        return None
-    argument = op.arguments[position]
-    node = _stem(op)
-    if argument == "x":
-        argument = "input" if node.startswith("Native") else "self"
-    elif argument == "y":
-        argument = next((name for name, nodes in _SECOND.items() if node in nodes), "other")
-    return f"{argument}_sym_sizes" if kind == SHAPE else argument
-
-
-def _stem(op: Op) -> str:
-    """Return the name of an op's nodes without "Backward0"."""
-    return op.node_class.__name__.partition("Backward")[0]
-
-
-# Reductions over several dimensions.
-_OVER_SEVERAL = (
-    "Amax", "Amin", "LinalgVectorNorm", "Logsumexp", "Mean", "Nansum", "Std", "Sum", "Var",
-)  # fmt: skip
-# What PyTorch calls the second input where it is not `other`, by the nodes' names.
-_SECOND = {
-    "exponent": ("Pow",),
-    "mat2": ("Mm", "Bmm"),
-    "vec": ("Mv",),
-    "tensor": ("Dot",),
-    "target": (
-        "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "MseLoss", "SmoothL1Loss",
-    ),
-}  # fmt: skip
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def _as_shown(value: Any) -> Any:
-    """Return an argument as PyTorch's nodes show it: integers without sign, sequences as tuples."""
-    if isinstance(value, (tuple, list)):
-        return tuple([_as_shown(each) for each in value])
-    if isinstance(value, int) and value < 0:
-        return value + 2**64
-    return _REDUCTIONS.get(value, value) if isinstance(value, str) else value
-
-
-class SavedTensor:
-    """One tensor that a node keeps, such as `grad_fn._raw_saved_self`: hooks can be put on it.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-        >>> y = x.pow(2)
-        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.double(), lambda t: t.float())
-        >>> y.sum().backward()
-        >>> x.grad
-        tensor([2., 4.])
-    """
-
-    def __init__(self, node: Any, index: int | None) -> None:
-        self._node, self._index = node, index
-
-    @property
-    def data(self) -> Any:
-        """What is kept: what a pack hook made, or the tensor."""
-        item = self._node.saved[self._index]
-        return item[0] if callable(item[1]) else self._node._alone(self._index)
-
-    @property
-    def unpack_hook(self) -> Callable[[Any], Any] | None:
-        """The hook that makes a tensor of `data`, or None."""
-        item = self._node.saved[self._index]
-        return item[1] if callable(item[1]) else None
-
-    def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
-        """Keep what `pack_hook` makes of the tensor; `unpack_hook` gives the tensor back when it is needed.
-
-        Raises:
-            TypeError: a hook is not callable.
-            RuntimeError: nothing is kept here, or no longer; there are hooks already.
-        """
-        if not (callable(pack_hook) and callable(unpack_hook)):
-            raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
-        node, k = self._node, self._index
-        if k is not None and node.saved is None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
-                "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
-                "to backward through the graph a second time or if you need to access saved variables after calling "
-                "backward."
-            )
-        if k is None or node.saved[k] is None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor with value None is forbidden"
-            )
-        if callable(node.saved[k][1]):
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
-                "hooks is allowed at a time."
-            )
-        node.pack_one(k, pack_hook, unpack_hook)
-
-
-def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:
-    """Return what a pack hook makes of a tensor."""
-    cell = tensor._cell
-    version = 0 if cell is None else cell[0]
-    with no_grad():
-        value = pack(tensor)
-    if cell is not None and cell[0] != version:
-        raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
-            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
-            "you need to perform in-place operations on the input to a pack hook."
-        )
-    return value
-
-
-def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
-    """Return the tensor that an unpack hook makes of a packed value."""
-    with no_grad():
-        tensor = unpack(value)
-    if not isinstance(tensor, Tensor):
-        raise TypeError(
-            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-            f"{type(tensor).__name__}"
-        )
-    return tensor
-
-
-def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
-    """Return what an unpack hook gave as the tensor that was saved: in its place of the graph, `edge`."""
-    if edge is None or tensor._edge is edge or getattr(edge[0], "variable", None) is tensor:
-        return tensor
-    again: Tensor = wrap(tensor._array)
-    again._cell, again._requires_grad = tensor._cell, True
-    if edge[0].number > 0:
-        again._edge = edge
-    else:
-        again._accumulator = weakref.ref(edge[0])  # it stands for the leaf
-    return again
 
 
 def modified(node: Node, array: Any, producer: str, found: int, expected: int) -> RuntimeError:
