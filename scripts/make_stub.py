@@ -89,7 +89,11 @@ def _named(match: re.Match[str]) -> str:
 
 def plain(node: ast.AST) -> str:
     """Return source text in which builtins are named in full: Tensor has methods `float`, `int`, `bool`, `type`."""
-    text = re.sub(r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)", _named, ast.unparse(node))
+    text = re.sub(
+        r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)",
+        _named,
+        ast.unparse(node),
+    )
     return re.sub(r"\bdevice$", "_device", text)
 
 
@@ -127,11 +131,21 @@ def bound(own: set[str]) -> list[str]:
     lines, sources = [], written()
     for name in sorted(set(register.methods) - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
-        parts = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]
-        for kind, part in zip(("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False):
+        parts = (
+            [function.fget, function.fset, function.fdel]
+            if isinstance(function, property)
+            else [function]
+        )
+        for kind, part in zip(
+            ("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False
+        ):
             if part is None:
                 continue
-            node = sources.get(f"{part.__module__}.{part.__qualname__}") if inspect.isfunction(part) else None
+            node = (
+                sources.get(f"{part.__module__}.{part.__qualname__}")
+                if inspect.isfunction(part)
+                else None
+            )
             if isinstance(function, property):
                 lines.append(f"    @{kind}\n")
             if node is not None:

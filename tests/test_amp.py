@@ -353,7 +353,9 @@ def test_the_lists_are_complete() -> None:
 
 
 def test_each_way_to_run_applies_to_something() -> None:
-    assert {function.autocast for function in register.functions.values()} - {None} == register.AUTOCAST.keys()
+    assert {function.autocast for function in register.functions.values()} - {
+        None
+    } == register.AUTOCAST.keys()
 
 
 # What users see -----------------------------------------------------------------------------------

@@ -128,7 +128,9 @@ def takes(function: Any, parameter: str) -> bool:
             return True
         named = {parameter, NUMPY.get(parameter)}
         of_tensors = function.names in (("input",), ("input", "other"), ("input", "n"))
-        return (of_tensors and bool(named.intersection(function.names))) or takes(function.raw, parameter)
+        return (of_tensors and bool(named.intersection(function.names))) or takes(
+            function.raw, parameter
+        )
     code = getattr(function, "__code__", None)
     made = getattr(function, "op", None)
     if made is not None and code is not None:

@@ -58,9 +58,17 @@ def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[st
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
                 found.append(full if full in known else base)
-        if not only_statements and isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        if (
+            not only_statements
+            and isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("import_module")
+        ):
             named = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-            found += [each.removeprefix("tinytorch.") for each in named if str(each).removeprefix("tinytorch.") not in (str(each), "")]
+            found += [
+                each.removeprefix("tinytorch.")
+                for each in named
+                if str(each).removeprefix("tinytorch.") not in (str(each), "")
+            ]
         if isinstance(node, ast.Import):
             found += [
                 a.name.removeprefix("tinytorch").removeprefix(".")
@@ -118,7 +126,9 @@ print(json.dumps(sorted(edges)))
 
 
 def test_imports_follow_the_order_as_they_run() -> None:
-    run = subprocess.run([sys.executable, "-c", RECORDER], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", RECORDER], capture_output=True, text=True, check=True
+    )
     edges = [(a.partition(".")[2], b.partition(".")[2]) for a, b in json.loads(run.stdout)]
     assert len(edges) > 1000
 
@@ -135,7 +145,9 @@ for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
         importlib.import_module(each.name)
 print(*sorted(set(vars(tinytorch.Tensor)) - before))
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert not run.stdout.split()
 
 

@@ -41,6 +41,9 @@ _NAMES = {
         set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
     """,
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled",
+    "autograd.grad_mode": """
+        enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled
+    """,
     "checks": """
         SymBool SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with sym_float sym_int sym_ite
@@ -57,7 +60,6 @@ _NAMES = {
         channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
         sparse_coo sparse_csc sparse_csr strided
     """,
-    "core.mode": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "core.tensor": "Size Tensor is_inference is_tensor",
     "func": "vmap",
     "futures": "Future",

@@ -21,6 +21,12 @@ from tinytorch.amp import set_autocast_enabled as set_autocast_enabled
 from tinytorch.amp import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from tinytorch.autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from tinytorch.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from tinytorch.autograd.grad_mode import enable_grad as enable_grad
+from tinytorch.autograd.grad_mode import inference_mode as inference_mode
+from tinytorch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
+from tinytorch.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from tinytorch.autograd.grad_mode import no_grad as no_grad
+from tinytorch.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from tinytorch.compat.checks import SymBool as SymBool
 from tinytorch.compat.checks import SymFloat as SymFloat
 from tinytorch.compat.checks import SymInt as SymInt
@@ -85,12 +91,6 @@ from tinytorch.core.layout import sparse_coo as sparse_coo
 from tinytorch.core.layout import sparse_csc as sparse_csc
 from tinytorch.core.layout import sparse_csr as sparse_csr
 from tinytorch.core.layout import strided as strided
-from tinytorch.core.mode import enable_grad as enable_grad
-from tinytorch.core.mode import inference_mode as inference_mode
-from tinytorch.core.mode import is_grad_enabled as is_grad_enabled
-from tinytorch.core.mode import is_inference_mode_enabled as is_inference_mode_enabled
-from tinytorch.core.mode import no_grad as no_grad
-from tinytorch.core.mode import set_grad_enabled as set_grad_enabled
 from tinytorch.core.tensor import Size as Size
 from tinytorch.core.tensor import Tensor as Tensor
 from tinytorch.core.tensor import is_inference as is_inference

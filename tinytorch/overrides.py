@@ -46,6 +46,7 @@ def get_ignored_functions() -> set[Any]:
     own = {
         function
         for name in root.__all__
-        if inspect.isroutine(function := getattr(root, name)) and not getattr(function, "asks", False)
+        if inspect.isroutine(function := getattr(root, name))
+        and not getattr(function, "asks", False)
     }
     return own | overrides.silent()

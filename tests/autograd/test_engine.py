@@ -1238,9 +1238,7 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
             return g * 3
 
     x = tinytorch.randn(3, dtype=tinytorch.float64, requires_grad=True)
-    with pytest.raises(
-        GradcheckError, match="Jacobian mismatch"
-    ):
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
         tinytorch.autograd.gradcheck(Wrong.apply, x)
     assert not tinytorch.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
     with pytest.raises(ValueError, match="require gradient"):

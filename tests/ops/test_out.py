@@ -66,7 +66,9 @@ def blanks(library: Any, results: Any, kind: Any = None) -> Any:
 
 
 def test_every_rule_applies_to_something() -> None:
-    assert {function.rule for function in register.functions.values()} - {None} == out_module.RULES.keys()
+    assert {function.rule for function in register.functions.values()} - {
+        None
+    } == out_module.RULES.keys()
 
 
 @needs_oracle

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinytorch.autograd.gradcheck import gradcheck, gradgradcheck
     from tinytorch.autograd.picture import picture
     from tinytorch.autograd.variable import Variable
-    from tinytorch.core.mode import (
+    from tinytorch.autograd.grad_mode import (
         enable_grad,
         inference_mode,
         is_grad_enabled,
@@ -40,7 +40,7 @@ _NAMES = {
     "autograd.gradcheck": "gradcheck gradgradcheck",
     "autograd.picture": "picture",
     "autograd.variable": "Variable",
-    "core.mode": """
+    "autograd.grad_mode": """
         enable_grad inference_mode is_grad_enabled is_multithreading_enabled no_grad set_grad_enabled
         set_multithreading_enabled
     """,
@@ -70,7 +70,10 @@ class _Package(ModuleType):
     """This package, in which `gradcheck` and `picture` are the functions: also when the modules of that name come."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value)
+        super().__setattr__(
+            name,
+            getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value,
+        )
 
 
 sys.modules[__name__].__class__ = _Package

@@ -320,9 +320,7 @@ def _requires_grad(self: Tensor) -> bool:
     view = self._view
     if view is None:
         return self._requires_grad
-    if (
-        view.kind == USUAL
-    ):  # (others cannot follow a write, and say so where their edge is needed)
+    if view.kind == USUAL:  # (others cannot follow a write, and say so where their edge is needed)
         refresh(self)
     return needs_grad(self)
 
@@ -339,9 +337,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
             f"you can only change requires_grad flags of leaf variables.{'' if value else hint}"
         )
     if value and not self.dtype.is_floating_point:
-        raise RuntimeError(
-            "only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and self._cell is None and not local.state.inference:
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
@@ -495,9 +491,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> graph.Removab
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if not self.is_leaf:
-        raise RuntimeError(
-            "post accumulate grad hooks cannot be registered on non-leaf tensors"
-        )
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return graph.add_hook(self._place_of_hooks()[0].accumulated, hook)
 
 
@@ -614,28 +608,30 @@ def _backward(
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-members({
-    "backward": _backward,
-    "_current": _current,
-    "requires_grad": property(_requires_grad, _set_requires_grad),
-    "requires_grad_": requires_grad_,
-    "is_leaf": property(_is_leaf),
-    "grad_fn": property(_grad_fn),
-    "output_nr": property(_output_nr),
-    "grad": property(_grad, _set_grad, _delete_grad),
-    "retains_grad": property(_retains_grad),
-    "retain_grad": retain_grad,
-    "register_hook": register_hook,
-    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
-    "_place_of_hooks": _place_of_hooks,
-    "_version": property(_version),
-    "_base": property(_base),
-    "_is_view": _is_view,
-    "is_inference": is_inference,
-    "detach": detach,
-    "detach_": detach_,
-    "data": property(_data, _set_data, _delete_data),
-})
+members(
+    {
+        "backward": _backward,
+        "_current": _current,
+        "requires_grad": property(_requires_grad, _set_requires_grad),
+        "requires_grad_": requires_grad_,
+        "is_leaf": property(_is_leaf),
+        "grad_fn": property(_grad_fn),
+        "output_nr": property(_output_nr),
+        "grad": property(_grad, _set_grad, _delete_grad),
+        "retains_grad": property(_retains_grad),
+        "retain_grad": retain_grad,
+        "register_hook": register_hook,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+        "_place_of_hooks": _place_of_hooks,
+        "_version": property(_version),
+        "_base": property(_base),
+        "_is_view": _is_view,
+        "is_inference": is_inference,
+        "detach": detach,
+        "detach_": detach_,
+        "data": property(_data, _set_data, _delete_data),
+    }
+)
 
 # Classes may answer a call of these two (`__torch_function__`); what a walk does is its own affair.
 public("autograd.backward")(quiet(backward))

@@ -23,10 +23,11 @@ import numpy as np
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
+from tinytorch.autograd.grad_mode import _Decorator, enable_grad
 from tinytorch.core import places
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import Edge, Start, numbers
-from tinytorch.core.mode import DispatchMode, _Decorator, enable_grad, local
+from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
 from tinytorch.core.tensor import Tensor, wrap
 
@@ -133,7 +134,7 @@ class Level(DispatchMode):
         """Give the copy of what `x` held, which the node of a write to it saved, its tangent."""
         edge = x._edge if x._view is None else x._view.base._edge
         if edge is not None and edge[0].number > start and x._view is not None:
-            edge = (edge[0].inner, 0)  # type: ignore[attr-defined]  # what `CopySlices` holds
+            edge = (edge[0].inner, 0)  # what `CopySlices` holds
         if tangent is None or edge is None or edge[0].number <= start:
             return  # not recorded
         node: Any = edge[0]

@@ -13,7 +13,8 @@ import numpy as np
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import Level
-from tinytorch.core.mode import enable_grad, local, set_grad_enabled
+from tinytorch.autograd.grad_mode import enable_grad, set_grad_enabled
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.shape import stack

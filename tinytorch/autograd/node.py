@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core import dtypes
 from tinytorch.core.device import cpu, device
 from tinytorch.core.dtypes import FLOATS
@@ -22,7 +23,7 @@ from tinytorch.core.graph import (
     add_hook,
     within,
 )
-from tinytorch.core.mode import local, no_grad
+from tinytorch.core.mode import local
 from tinytorch.core.op import (
     INPUT,
     OUTPUT,
@@ -149,7 +150,9 @@ def _pack(self: OpNode, pack: Callable[[Tensor], Any], unpack: Callable[[Any], A
     self.plan, self.saved = _of_packed(plan), items
 
 
-def _pack_one(self: OpNode, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
+def _pack_one(
+    self: OpNode, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]
+) -> None:
     """Keep what `pack` makes of one saved tensor instead of it."""
     items, before = list(self.saved), self.plan
     items[k] = (packed(self._alone(k), pack), unpack)
@@ -172,7 +175,7 @@ def _alone(self: OpNode, k: int) -> Tensor:
 
 
 def _unpack_by_hook(
-    self, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
+    self: OpNode, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
 ) -> Tensor | None:
     kind, position = source
     if kind == RESIDUAL and create_graph:
@@ -224,7 +227,9 @@ def _of_packed(plan: Plan) -> Plan:
     if plan.packed is None:
         made = plan.packed = Plan(plan.joint, plan.many, plan.any_number)
         made.rules, made.holds_tensors, made.packed = plan.rules, plan.holds_tensors, made
-        made.sources = [(PACKED, source) if source[0] in TENSORS else source for source in plan.sources]
+        made.sources = [
+            (PACKED, source) if source[0] in TENSORS else source for source in plan.sources
+        ]
     return plan.packed
 
 

@@ -144,7 +144,12 @@ def walk(
             running.watch = watch_before
 
 
-def gradients(outputs: Sequence[Tensor], vectors: Sequence[Tensor], inputs: Sequence[Tensor], create_graph: bool) -> Any:
+def gradients(
+    outputs: Sequence[Tensor],
+    vectors: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    create_graph: bool,
+) -> Any:
     """Return the gradients of `outputs`, each times its vector, with respect to `inputs`; None for one without any."""
     start = Start(tuple([x._edge or leaf_edge(x) for x in outputs]), list(vectors))
     edges = [x._edge or leaf_edge(x) for x in inputs]

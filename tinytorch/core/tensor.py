@@ -174,5 +174,3 @@ def is_tensor(obj: Any, /) -> bool:
 def is_inference(input: Tensor) -> bool:
     """Return whether a tensor was made in `inference_mode`: the function form of `Tensor.is_inference`."""
     return input.is_inference()
-
-

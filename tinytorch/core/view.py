@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinytorch.core import places
 from tinytorch.core.graph import Node, numbers
-from tinytorch.core.mode import enable_grad, local
+from tinytorch.core.mode import local, recording
 
 if TYPE_CHECKING:
     from tinytorch.core.mode import State
@@ -116,7 +116,7 @@ def refresh(tensor: Tensor) -> None:
 def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]) -> None:
     """Give a view its edge from what its base has become: a step by place."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
-    with enable_grad():
+    with recording(True):
         edge = View.by_place(view.base, *places)._edge
     tensor._edge = edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
     tensor._requires_grad = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.dtypes import finfo
-from tinytorch.core.mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.beta import Beta

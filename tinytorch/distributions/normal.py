@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch.core.mode import no_grad
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily

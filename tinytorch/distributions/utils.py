@@ -7,8 +7,8 @@ from functools import update_wrapper
 from numbers import Number
 from typing import Any
 
+from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.dtypes import finfo
-from tinytorch.core.mode import enable_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.ops.create import ones, tensor, zeros
 from tinytorch.ops.random import normal

@@ -18,8 +18,9 @@ from typing import Any
 from tinytorch.autograd import api as engine
 from tinytorch.autograd.forward_ad import Level
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
+from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
-from tinytorch.core.mode import enable_grad, local
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, Structure, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import no_grad
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
 from tinytorch.ops.create import eye as _eye

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinytorch.core import places
 from tinytorch.core.inplace import copy_slices, restrided, strided
-from tinytorch.core.mode import local, no_grad
+from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
@@ -366,7 +366,7 @@ def _replaced(
     check_tensor(src, name, "src", 2)
     input = views.contiguous(input)
     array = input._array
-    with no_grad():
+    with recording(False):
         seen = view(wrap(array))._array
     if src._array.shape != seen.shape:
         raise RuntimeError(

@@ -852,7 +852,9 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
+index_add = public("index_add", method=True, out="gather")(
+    _alpha_last(_index_add[0], "index_add", _ADDED)
+)
 index_add_ = public("", method="index_add_")(
     _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
 )

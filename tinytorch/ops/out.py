@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.mode import local, no_grad
+from tinytorch.core.mode import local, recording
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.ops import pointwise
@@ -311,7 +311,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         _EXACT(name, asked, outs[0].dtype)
     if recorded:
         # What has no derivative (comparisons …) may be written: the result's dtype tells.
-        with no_grad():
+        with recording(False):
             result = function(*args, **kwargs)
     elif rule.typed and asked is None:
         result = _typed(function, rule, name, outs[0], args, kwargs)
@@ -339,7 +339,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             "arguments requires grad."
         )
     if name == "split_copy":  # PyTorch's copies into tensors that must have the shapes
-        with no_grad():
+        with recording(False):
             for each, made in zip(outs, results, strict=True):
                 each.copy_(made)
         return None

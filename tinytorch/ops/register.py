@@ -82,11 +82,27 @@ class Function(staticmethod):  # type: ignore[type-arg]
         operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
     """
 
-    __slots__ = ("__weakref__", "asks", "autocast", "lowered", "name", "names", "operands", "raw", "rule")
+    __slots__ = (
+        "__weakref__",
+        "asks",
+        "autocast",
+        "lowered",
+        "name",
+        "names",
+        "operands",
+        "raw",
+        "rule",
+    )
     __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
 
     def __init__(
-        self, name: str, raw: Any, rule: str | None, autocast: str | None, lowered: Any, operands: Operands | None
+        self,
+        name: str,
+        raw: Any,
+        rule: str | None,
+        autocast: str | None,
+        lowered: Any,
+        operands: Operands | None,
     ) -> None:
         self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
         self.autocast, self.lowered = autocast, lowered
@@ -336,7 +352,9 @@ def public(
         names = [raw.__name__ if name is None else name, *also.split()]
         lowered = AUTOCAST[autocast](raw) if autocast is not None else raw
         for each in filter(None, names):
-            made = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
+            made = Function(
+                each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None
+            )
             if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]

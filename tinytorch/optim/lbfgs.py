@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import enable_grad, no_grad
+from tinytorch.autograd.grad_mode import enable_grad, no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim.optimizer import Optimizer, Params, check_rate
 

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tinytorch.core.mode import no_grad
+from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.nn.modules.module import Module
 from tinytorch.optim.lr_scheduler import LRScheduler, Rate, _for_groups

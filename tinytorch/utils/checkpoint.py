@@ -17,9 +17,10 @@ from typing import Any
 from tinytorch.amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from tinytorch.autograd.api import backward
 from tinytorch.autograd.function import Function
+from tinytorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
-from tinytorch.core.mode import DispatchMode, enable_grad, is_grad_enabled, no_grad
+from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch.autograd.function import Function
-from tinytorch.core.mode import is_grad_enabled
+from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
 
 Grads = tuple[Tensor | None, ...]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import is_grad_enabled
+from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init

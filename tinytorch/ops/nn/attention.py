@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.mode import no_grad
+from tinytorch.core.mode import recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention
@@ -89,7 +89,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     factors: Tensor = wrap(np.zeros_like(like._array, shape=shape, order="C"))
     if p < 1 and factors._array.size:
-        with no_grad():
+        with recording(False):
             factors.bernoulli_(1 - p).div_(1 - p)
     return factors
 

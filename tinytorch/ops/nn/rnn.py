@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.engine import gradients
-from tinytorch.core.mode import enable_grad, is_grad_enabled, no_grad
+from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
@@ -93,8 +93,8 @@ def _gradients_of_composition(
     g: Sequence[Any], needs: Sequence[bool], compose: Callable[..., States], tensors: Sequence[Any]
 ) -> list[Any]:
     """Return the gradients of what `compose` makes of the tensors, differentiable if recording is on."""
-    recording = is_grad_enabled()
-    with enable_grad():
+    recorded = local.state.grad
+    with recording(True):
         inputs = [
             each
             if not need
@@ -107,7 +107,9 @@ def _gradients_of_composition(
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
     wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
     found = iter(
-        gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recording)
+        gradients(
+            [out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded
+        )
     )
     return [next(found) if need else None for need in needs]
 
@@ -290,7 +292,7 @@ def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
 def _dropped(x: Tensor, p: float) -> Tensor:
     mask = wrap(np.zeros_like(x._array))
     if p < 1:
-        with no_grad():
+        with recording(False):
             mask.bernoulli_(1 - p).div_(1 - p)
     return x * mask
 
