@@ -44,6 +44,7 @@ OTHERS: dict[str, str] = {
     "jit": "ScriptModule",
     "kernels.printing": "set_printoptions",
     "legacy": "",
+    "ops.limits": "",
     "ops.memory": "",
     "ops.random": "Generator default_generator _dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
     "serialization": "PyTorchFileReader load save",

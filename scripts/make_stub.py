@@ -22,6 +22,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.core import dtypes, graph
 from tinytorch.core.view import View
 from tinytorch.core.device import device as _device

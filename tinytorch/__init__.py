@@ -52,9 +52,9 @@ _NAMES = {
     "compiler": "compile cond while_loop",
     "core.device": "device",
     "core.dtypes": """
-        bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype finfo float float16
+        bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype float float16
         float32 float64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu get_default_dtype
-        half iinfo int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
+        half int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
     """,
     "core.layout": """
         channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
@@ -95,6 +95,7 @@ _NAMES = {
         scatter scatter_add scatter_reduce searchsorted sort take take_along_dim topk unique unique_consecutive
         unravel_index where zero_
     """,
+    "ops.limits": "finfo iinfo",
     "ops.linalg.factor": "det logdet",
     "ops.linalg.matrices": """
         cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist frobenius_norm

@@ -53,7 +53,6 @@ from tinytorch.core.dtypes import complex32 as complex32
 from tinytorch.core.dtypes import complex64 as complex64
 from tinytorch.core.dtypes import double as double
 from tinytorch.core.dtypes import dtype as dtype
-from tinytorch.core.dtypes import finfo as finfo
 from tinytorch.core.dtypes import float as float
 from tinytorch.core.dtypes import float16 as float16
 from tinytorch.core.dtypes import float32 as float32
@@ -65,7 +64,6 @@ from tinytorch.core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
 from tinytorch.core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from tinytorch.core.dtypes import get_default_dtype as get_default_dtype
 from tinytorch.core.dtypes import half as half
-from tinytorch.core.dtypes import iinfo as iinfo
 from tinytorch.core.dtypes import int as int
 from tinytorch.core.dtypes import int16 as int16
 from tinytorch.core.dtypes import int32 as int32
@@ -231,6 +229,8 @@ from tinytorch.ops.index import unique_consecutive as unique_consecutive
 from tinytorch.ops.index import unravel_index as unravel_index
 from tinytorch.ops.index import where as where
 from tinytorch.ops.index import zero_ as zero_
+from tinytorch.ops.limits import finfo as finfo
+from tinytorch.ops.limits import iinfo as iinfo
 from tinytorch.ops.linalg.factor import det as det
 from tinytorch.ops.linalg.factor import logdet as logdet
 from tinytorch.ops.linalg.matrices import cdist as cdist

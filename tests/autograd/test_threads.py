@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tinytorch as torch
+from tinytorch.autograd.graph import register_multi_grad_hook
 from tinytorch.core import graph
 
 THREADS = 6
@@ -218,7 +219,7 @@ def test_a_step_in_a_hook_sees_whole_gradients() -> None:
 def test_hooks_on_several_gradients_keep_walks_apart() -> None:
     x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     seen: list[list[float]] = []
-    graph.register_multi_grad_hook((x, y), lambda gs: seen.append([g[0].item() for g in gs]))
+    register_multi_grad_hook((x, y), lambda gs: seen.append([g[0].item() for g in gs]))
 
     def work(number: int) -> None:
         for _ in range(10):

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.graph import GradientEdge
+from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hooks
 from tinytorch.core import dtypes, graph
 from tinytorch.core.engine import shape_and_kind, walk
-from tinytorch.core.graph import Edge, GradientEdge, Start, leaf_edge
+from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, needs_grad, refresh
@@ -452,7 +454,7 @@ def retain_grad(self: Tensor) -> None:
         node._own_hooks().retain[number] = weakref.ref(self)
 
 
-def register_hook(self: Tensor, hook: Any) -> graph.RemovableHandle:
+def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
 
     Returns:
@@ -472,10 +474,10 @@ def register_hook(self: Tensor, hook: Any) -> graph.RemovableHandle:
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     hooks, number = self._place_of_hooks()
-    return graph.add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
+    return add_hook(hooks.tensor.setdefault(number, OrderedDict()), hook)
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> graph.RemovableHandle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
 
     Raises:
@@ -492,7 +494,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> graph.Removab
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if not self.is_leaf:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    return graph.add_hook(self._place_of_hooks()[0].accumulated, hook)
+    return add_hook(self._place_of_hooks()[0].accumulated, hook)
 
 
 def _place_of_hooks(self: Tensor) -> tuple[graph.Hooks, int]:
@@ -552,7 +554,7 @@ def detach_(self: Tensor) -> Tensor:
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
     if self._edge is not None:
-        graph.keep_tensor_hooks(self, *self._edge)
+        keep_tensor_hooks(self, *self._edge)
     self._edge, self._requires_grad = None, False
     for mode in local.state.modes or ():
         mode.forget(self)

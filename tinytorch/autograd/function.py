@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor, attached, packed, unpacked
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.graph import FREED, Hook, Node, RemovableHandle, leaf_edge, numbers
+from tinytorch.core.graph import FREED, Hook, Node, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.op import INFERENCE_NOT_SAVED, modified

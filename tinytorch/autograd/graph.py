@@ -5,29 +5,39 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.saved import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     save_on_cpu,
     saved_tensors_hooks,
 )
-from tinytorch.core.graph import (
-    GradientEdge,
-    Hook,
-    Node,
-    RemovableHandle,
-    Watch,
-    leaf_edge,
-    running,
-)
+from tinytorch.core.graph import Hook, Node, Watch, leaf_edge, running
 from tinytorch.core.tensor import Tensor
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
     "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
+
+
+class GradientEdge(NamedTuple):
+    """An edge of the graph: where the gradient of a tensor is computed. It stands for the tensor in `autograd.grad`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> edge = torch.autograd.graph.get_gradient_edge(y)
+        >>> edge.node.name(), edge.output_nr
+        ('MulBackward0', 0)
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.autograd.hooks import RemovableHandle, add_hook
 from tinytorch.core import dtypes
 from tinytorch.core.device import cpu, device
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.graph import (
-    FREED,
-    AccumulateGrad,
-    Edge,
-    Hook,
-    Node,
-    RemovableHandle,
-    add_hook,
-    within,
-)
+from tinytorch.core.graph import FREED, AccumulateGrad, Edge, Hook, Node, within
 from tinytorch.core.mode import local
 from tinytorch.core.op import (
     INPUT,

@@ -9,16 +9,15 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
-import math
 from typing import Any
 
 import numpy as np
 
 __all__ = [
     "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "chalf", "complex128", "complex32", "complex64",
-    "double", "dtype", "finfo", "float", "float16", "float32", "float64",
+    "double", "dtype", "float", "float16", "float32", "float64",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "get_default_dtype", "half", "iinfo", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
+    "get_default_dtype", "half", "int", "int16", "int32", "int64", "int8", "long", "promote_types",
     "set_default_dtype", "short", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip
 
@@ -109,7 +108,7 @@ float64 = double = dtype("float64", "Double", FLOATING, 8)
 bool = dtype("bool", "Bool", BOOL, 1)
 
 
-class _Absent(dtype):
+class Absent(dtype):
     """A type of which there are no tensors: programs ask whether a tensor's is this one, or have tables of all."""
 
     __slots__ = ("is_complex",)
@@ -126,17 +125,17 @@ class _Absent(dtype):
         )  # which has no sign
 
 
-uint16 = _Absent("uint16", "UInt16", INTEGER, 2)
-uint32 = _Absent("uint32", "UInt32", INTEGER, 4)
-uint64 = _Absent("uint64", "UInt64", INTEGER, 8)
-float8_e4m3fn = _Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
-float8_e4m3fnuz = _Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
-float8_e5m2 = _Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
-float8_e5m2fnuz = _Absent("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
-float8_e8m0fnu = _Absent("float8_e8m0fnu", "Float8_e8m0fnu", FLOATING, 1)
-complex32 = chalf = _Absent("complex32", "ComplexHalf", FLOATING, 4)
-complex64 = cfloat = _Absent("complex64", "ComplexFloat", FLOATING, 8)
-complex128 = cdouble = _Absent("complex128", "ComplexDouble", FLOATING, 16)
+uint16 = Absent("uint16", "UInt16", INTEGER, 2)
+uint32 = Absent("uint32", "UInt32", INTEGER, 4)
+uint64 = Absent("uint64", "UInt64", INTEGER, 8)
+float8_e4m3fn = Absent("float8_e4m3fn", "Float8_e4m3fn", FLOATING, 1)
+float8_e4m3fnuz = Absent("float8_e4m3fnuz", "Float8_e4m3fnuz", FLOATING, 1)
+float8_e5m2 = Absent("float8_e5m2", "Float8_e5m2", FLOATING, 1)
+float8_e5m2fnuz = Absent("float8_e5m2fnuz", "Float8_e5m2fnuz", FLOATING, 1)
+float8_e8m0fnu = Absent("float8_e8m0fnu", "Float8_e8m0fnu", FLOATING, 1)
+complex32 = chalf = Absent("complex32", "ComplexHalf", FLOATING, 4)
+complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
+complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
@@ -200,14 +199,15 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
         (torch.float16, torch.int16)
     """
-    type1 = _checked("promote_types", "type1", 1, type1)
-    type2 = _checked("promote_types", "type2", 2, type2)
-    if isinstance(type1, _Absent) or isinstance(type2, _Absent):
+    type1 = checked("promote_types", "type1", 1, type1)
+    type2 = checked("promote_types", "type2", 2, type2)
+    if isinstance(type1, Absent) or isinstance(type2, Absent):
         raise NotImplementedError(f"tinytorch has no tensors of dtype {type1!r} or {type2!r}")
     return _PROMOTED[type1, type2]
 
 
-def _checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
+def checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
+    """Return `value`, an argument of a function that must be a dtype; raise PyTorch's error if it is none."""
     """Return a dtype, which may also be given as Python's `float`, `int` or `bool`."""
     if not isinstance(value, dtype):
         if value in (builtins.float, builtins.int, builtins.bool):
@@ -226,7 +226,7 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
         >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
         (True, False)
     """
-    from_, to = _checked("can_cast", "from_", 1, from_), _checked("can_cast", "to", 2, to)
+    from_, to = checked("can_cast", "from_", 1, from_), checked("can_cast", "to", 2, to)
     return from_.category <= to.category
 
 
@@ -298,90 +298,6 @@ def set_default_dtype(d: dtype, /) -> None:
     _default[0] = d
 
 
-# Limits -------------------------------------------------------------------------------------------
-
-
-class finfo:
-    """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.finfo(torch.float32).eps
-        1.1920928955078125e-07
-    """
-
-    def __init__(self, type: dtype | None = None) -> None:
-        type = _default[0] if type is None else type
-        type = _checked("finfo", "type", 1, type)
-        if not type.is_floating_point:
-            raise TypeError(
-                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
-            )
-        info: Any
-        if type is bfloat16 or isinstance(type, _Absent):
-            import ml_dtypes
-
-            limits: Any = ml_dtypes.finfo
-            info = limits(getattr(ml_dtypes, type.name))
-        else:
-            info = np.finfo(type.numpy)
-        self.bits = type.itemsize * 8
-        self.eps = builtins.float(info.eps)
-        self.max = builtins.float(info.max)
-        self.min = builtins.float(info.min)
-        self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
-        digits = 0 if isinstance(type, _Absent) else info.precision
-        self.resolution = builtins.float(f"1e-{digits}")
-        self.dtype = type.name
-
-    def __eq__(self, other: object) -> builtins.bool:
-        return isinstance(other, finfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> builtins.int:
-        return hash(self.dtype)
-
-    def __repr__(self) -> str:
-        return (
-            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
-        )
-
-
-class iinfo:
-    """Limits of an integer dtype: `min`, `max`, `bits`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> torch.iinfo(torch.uint8).max
-        255
-    """
-
-    def __init__(self, type: dtype) -> None:
-        type = _checked("iinfo", "type", 1, type)
-        if type is bool:
-            raise TypeError("torch.bool is not supported by torch.iinfo")
-        if type.category != INTEGER:
-            raise TypeError(
-                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
-            )
-        info = np.iinfo(type.name)
-        self.bits, self.min, self.max, self.dtype = (
-            info.bits,
-            builtins.int(info.min),
-            builtins.int(info.max),
-            type.name,
-        )
-
-    def __repr__(self) -> str:
-        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
-
-    def __eq__(self, other: object) -> builtins.bool:
-        return isinstance(other, iinfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> builtins.int:
-        return hash(self.dtype)
-
-
 @functools.lru_cache(1024)
 def number(value: Any, kind: np.dtype[Any]) -> Any:
     """Return a number as an array without dimensions: NumPy computes with that in half the time of a Python number.
@@ -391,45 +307,3 @@ def number(value: Any, kind: np.dtype[Any]) -> Any:
     array = np.array(value, kind)
     array.flags.writeable = False
     return array
-
-
-# Which numbers a dtype holds ----------------------------------------------------------------------
-
-_C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-}  # fmt: skip
-
-
-@functools.cache
-def limits_of(kind: dtype) -> tuple[Any, Any]:
-    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
-    if kind is bool:
-        return 0, 1
-    limits = finfo(kind) if kind.is_floating_point else iinfo(kind)
-    return limits.min, limits.max
-
-
-def fits(value: Any, kind: dtype) -> Any:
-    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
-
-    Raises:
-        RuntimeError: it is out of the range of `kind`.
-    """
-    if kind is bool or kind is float64:
-        return value
-    least, greatest = limits_of(kind)
-    if kind.is_floating_point:
-        overflows = math.isfinite(value) and abs(value) > greatest
-    elif not math.isfinite(value):
-        overflows = True
-    else:
-        wraps = kind is uint8 and isinstance(value, builtins.int)
-        overflows = not (-greatest if wraps else least) <= value <= greatest
-    if overflows:
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
-        )
-    if kind.is_floating_point:
-        return value
-    return builtins.int(value) % 256 if kind is uint8 else builtins.int(value)

@@ -16,7 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,54 +44,6 @@ FREED = (
 # Hooks ----------------------------------------------------------------------------------------------
 
 
-class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook away. Also a context manager.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.ones(2, requires_grad=True)
-        >>> with x.register_hook(lambda g: g * 10):
-        ...     (x * 2).sum().backward()
-        >>> x.grad
-        tensor([20., 20.])
-    """
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.id = next(RemovableHandle._ids)
-        self._dicts = [weakref.ref(hooks_dict)]
-        extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self._dicts += [weakref.ref(extra) for extra in extras if extra is not None]
-
-    @property
-    def hooks_dict_ref(self) -> Any:
-        """A weak reference to the dictionary that the hook is in."""
-        return self._dicts[0]
-
-    def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
-        for reference in self._dicts:
-            hooks = reference()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> Any:
-        return [reference() for reference in self._dicts], self.id
-
-    def __setstate__(self, state: Any) -> None:
-        # (Copied, or read from a file, together with the dictionaries: then it is a handle of the copies.)
-        dicts, self.id = state
-        self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
-        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
 class Hooks:
     """The hooks of one node, or of one leaf: in the order in which they run.
 
@@ -114,13 +66,6 @@ class Hooks:
 
 #: All hooks that there are: while there are any, a walk keeps the order that PyTorch has (see `Watch`).
 in_use: set[weakref.ref[Hooks]] = set()
-
-
-def add_hook(hooks: OrderedDict[int, Hook], fn: Hook) -> RemovableHandle:
-    """Enter `fn` and return the handle that takes it out."""
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = fn
-    return handle
 
 
 def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
@@ -488,32 +433,6 @@ def hooks_of_leaf(leaf: Tensor) -> Hooks:
             if node is not None:
                 node._own_hooks()
     return leaf._hooks
-
-
-def keep_tensor_hooks(tensor: Tensor, node: Node, number: int) -> None:
-    """Let a result that becomes a leaf keep its tensor hooks, which its node goes on to share."""
-    hooks = None if node.hooks is None else node.hooks.tensor.get(number)
-    if tensor._hooks is not None:
-        tensor._hooks.tensor.clear()  # those of an earlier time as a leaf
-    if hooks:
-        hooks_of_leaf(tensor).tensor[0] = hooks
-
-
-class GradientEdge(NamedTuple):
-    """An edge of the graph: where the gradient of a tensor is computed. It stands for the tensor in `autograd.grad`.
-
-    Example:
-        >>> import tinytorch as torch
-        >>> x = torch.ones(2, requires_grad=True)
-        >>> y = x * 3
-        >>> edge = torch.autograd.graph.get_gradient_edge(y)
-        >>> edge.node.name(), edge.output_nr
-        ('MulBackward0', 0)
-    """
-
-    node: Node
-    output_nr: int
-    ownership_token: Node | None = None
 
 
 # What hooks see of a walk ---------------------------------------------------------------------------

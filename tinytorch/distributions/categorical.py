@@ -14,6 +14,7 @@ from tinytorch.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
+from tinytorch.ops import limits
 from tinytorch.ops.create import arange, full
 from tinytorch.ops.random import multinomial
 from tinytorch.ops.shape import broadcast_tensors
@@ -94,7 +95,7 @@ class Categorical(ProbsOrLogits, Distribution):
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=dtypes.finfo(self.logits.dtype).min)
+        logits = self.logits.clamp(min=limits.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

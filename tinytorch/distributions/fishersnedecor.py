@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.utils import broadcast_all
+from tinytorch.ops.limits import finfo
 
 __all__ = ["FisherSnedecor"]
 

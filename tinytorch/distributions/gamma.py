@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import as_tensor
+from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import _standard_gamma
 
 __all__ = ["Gamma"]

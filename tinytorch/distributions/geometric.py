@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import empty, zeros_like
+from tinytorch.ops.limits import finfo
 
 __all__ = ["Geometric"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
@@ -13,6 +12,7 @@ from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
 from tinytorch.distributions.utils import broadcast_all, euler_constant
 from tinytorch.ops.create import full_like, ones_like
+from tinytorch.ops.limits import finfo
 
 __all__ = ["Gumbel"]
 

@@ -6,13 +6,13 @@ import math
 from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import arange
+from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import randn
 from tinytorch.ops.shape import cat
 

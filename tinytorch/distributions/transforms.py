@@ -11,7 +11,6 @@ from numbers import Number
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
@@ -24,6 +23,7 @@ from tinytorch.distributions.utils import (
 )
 from tinytorch.nn.functional import logsigmoid, pad, softplus
 from tinytorch.ops.create import eye, full_like, zeros_like
+from tinytorch.ops.limits import finfo
 from tinytorch.ops.shape import broadcast_shapes, cat, stack
 
 __all__ = [

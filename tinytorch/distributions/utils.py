@@ -8,9 +8,9 @@ from numbers import Number
 from typing import Any
 
 from tinytorch.autograd.grad_mode import enable_grad
-from tinytorch.core.dtypes import finfo
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.ops.create import ones, tensor, zeros
+from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import normal
 from tinytorch.ops.shape import broadcast_tensors
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.core import dtypes
-from tinytorch.core.graph import RemovableHandle
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module

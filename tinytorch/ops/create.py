@@ -18,11 +18,11 @@ import numpy as np
 from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device
 from tinytorch.core.dtypes import dtype as Dtype
-from tinytorch.core.dtypes import fits, limits_of
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.kernels.random import fused
+from tinytorch.ops.limits import fits, limits_of
 from tinytorch.ops.register import no_such_call, public
 
 Array = Any

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core import dtypes, places
-from tinytorch.core.dtypes import FLOATS, fits
-from tinytorch.core.inplace import check_overlap, in_place, on_one_memory, writing
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.mode import local
 from tinytorch.core.op import as_array, op
 from tinytorch.core.tensor import Tensor, wrap
@@ -26,7 +26,8 @@ from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops import return_types
+from tinytorch.ops import limits, return_types
+from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import (
     aliased,
@@ -41,6 +42,7 @@ from tinytorch.ops.shape import (
     reshape,
     selected,
 )
+from tinytorch.ops.writing import on_one_memory, writing
 
 _ALL = slice(None)
 #: The greatest number, by NumPy's letter for a dtype.
@@ -1204,7 +1206,7 @@ def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: 
         elif lowest is dtypes.bool:
             start = how == "amin"
         else:
-            info = dtypes.iinfo(lowest)
+            info = limits.iinfo(lowest)
             start = info.min if how == "amax" else info.max
         kernels.scatter(out, dim, index, start, "put")
     kernels.scatter(out, dim, index, _fitting(src, out), how)

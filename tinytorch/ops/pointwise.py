@@ -17,6 +17,7 @@ from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, special
+from tinytorch.ops import limits
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.shape import renamed
 
@@ -1474,7 +1475,7 @@ def check_fits(x: Any, *values: Any) -> None:
     """Raise PyTorch's error if a number is out of the range of the dtype of `x`."""
     if x.itemsize < 4 or builtins.any(builtins.abs(each) > _LARGE for each in values):
         for each in values:
-            dtypes.fits(each, dtypes.from_numpy_dtype(x.dtype))
+            limits.fits(each, dtypes.from_numpy_dtype(x.dtype))
 
 
 def _bound(value: Any, x: Any) -> Any:
@@ -1652,7 +1653,7 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
     out = x.copy("K")
     if x.dtype.kind not in FLOATS:
         return out
-    greatest = builtins.float(dtypes.finfo(dtypes.from_numpy_dtype(x.dtype)).max)
+    greatest = builtins.float(limits.finfo(dtypes.from_numpy_dtype(x.dtype)).max)
     new = (0.0 if nan is None else nan, greatest if posinf is None else posinf)
     for value, where in zip(new, (np.isnan(x), x == math.inf), strict=True):
         np.copyto(out, value, casting="unsafe", where=where)

@@ -24,7 +24,6 @@ from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.dtypes import dtype as Dtype
-from tinytorch.core.dtypes import limits_of
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import local
 from tinytorch.core.op import Op, op
@@ -33,6 +32,7 @@ from tinytorch.core.view import check_write
 from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
+from tinytorch.ops.limits import limits_of
 from tinytorch.ops.pointwise import zero_gradient
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor, check_tensors, renamed

@@ -23,8 +23,8 @@ from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
+from tinytorch.ops import limits, return_types
 from tinytorch.ops import pointwise as basic
-from tinytorch.ops import return_types
 from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
@@ -335,13 +335,13 @@ erfinv = pointwise(
 
 
 def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > dtypes.finfo(x.dtype).eps)
+    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
 
 
 def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > dtypes.finfo(x.dtype).eps)
+    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
 

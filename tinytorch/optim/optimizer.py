@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.autograd.grad_mode import enable_grad
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
 from tinytorch.core.dtypes import float32, float64, get_default_dtype
-from tinytorch.core.graph import RemovableHandle
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._plan import Plan

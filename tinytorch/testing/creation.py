@@ -10,6 +10,7 @@ from typing import Any
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import empty
+from tinytorch.ops.limits import finfo, iinfo
 from tinytorch.ops.random import randint
 
 __all__ = ["make_tensor"]
@@ -73,7 +74,7 @@ def make_tensor(
     elif memory_format is not None:
         made = made.clone(memory_format=memory_format)
     if exclude_zero:
-        made[made == 0] = dtypes.finfo(dtype).tiny if dtype.is_floating_point else 1
+        made[made == 0] = finfo(dtype).tiny if dtype.is_floating_point else 1
     return made.requires_grad_() if requires_grad else made
 
 
@@ -83,10 +84,10 @@ def _bounds(dtype: dtypes.dtype, low: float | None, high: float | None) -> tuple
     if dtype is dtypes.bool:
         limits, usual = (0, 2), (0, 2)
     elif dtype.is_floating_point:
-        info = dtypes.finfo(dtype)
+        info = finfo(dtype)
         limits, usual = (info.min, info.max), (-9, 9)
     else:
-        whole = dtypes.iinfo(dtype)
+        whole = iinfo(dtype)
         limits, usual = (whole.min, whole.max + (dtype is not dtypes.int64)), (-9, 10)
     low = usual[0] if low is None else low
     high = usual[1] if high is None else high

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.core.graph import RemovableHandle
+from tinytorch.autograd.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 

@@ -17,7 +17,7 @@ from tinytorch.nn.functional.activation import (
     SELU_SCALE,
 )
 from tinytorch.nn.functional.padding import pad
-from tinytorch.ops import autocast
+from tinytorch.ops import autocast, limits
 from tinytorch.ops.nn import basic as ops
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
@@ -605,7 +605,7 @@ def rms_norm(
     x = input.float() if input._array.dtype.itemsize == 2 else input
     if not x._array.flags.c_contiguous and not channels_last(x._array):
         x = x.contiguous()
-    eps = dtypes.finfo(x.dtype).eps if eps is None else eps
+    eps = limits.finfo(x.dtype).eps if eps is None else eps
     out: Tensor = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
     if weight is not None:
         out = out * weight

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
-from tinytorch.core.graph import RemovableHandle, Within
+from tinytorch.core.graph import Within
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks

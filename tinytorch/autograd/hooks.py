@@ -1,0 +1,77 @@
+"""Hooks as users register them: handles, and what goes with them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from tinytorch.core.graph import Hook, Node, hooks_of_leaf
+from tinytorch.core.tensor import Tensor
+
+__all__ = ["RemovableHandle", "add_hook", "keep_tensor_hooks"]
+
+
+class RemovableHandle:
+    """What registering a hook returns; `remove()` takes the hook away. Also a context manager.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with x.register_hook(lambda g: g * 10):
+        ...     (x * 2).sum().backward()
+        >>> x.grad
+        tensor([20., 20.])
+    """
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(RemovableHandle._ids)
+        self._dicts = [weakref.ref(hooks_dict)]
+        extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._dicts += [weakref.ref(extra) for extra in extras if extra is not None]
+
+    @property
+    def hooks_dict_ref(self) -> Any:
+        """A weak reference to the dictionary that the hook is in."""
+        return self._dicts[0]
+
+    def remove(self) -> None:
+        """Take the hook away; a second call does nothing."""
+        for reference in self._dicts:
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return [reference() for reference in self._dicts], self.id
+
+    def __setstate__(self, state: Any) -> None:
+        # (Copied, or read from a file, together with the dictionaries: then it is a handle of the copies.)
+        dicts, self.id = state
+        self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def add_hook(hooks: OrderedDict[int, Hook], fn: Hook) -> RemovableHandle:
+    """Enter `fn` and return the handle that takes it out."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = fn
+    return handle
+
+
+def keep_tensor_hooks(tensor: Tensor, node: Node, number: int) -> None:
+    """Let a result that becomes a leaf keep its tensor hooks, which its node goes on to share."""
+    hooks = None if node.hooks is None else node.hooks.tensor.get(number)
+    if tensor._hooks is not None:
+        tensor._hooks.tensor.clear()  # those of an earlier time as a leaf
+    if hooks:
+        hooks_of_leaf(tensor).tensor[0] = hooks

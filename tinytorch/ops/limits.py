@@ -1,0 +1,145 @@
+"""Which numbers a dtype holds: `finfo`, `iinfo`, and what fits."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.dtypes import (
+    INTEGER,
+    Absent,
+    bfloat16,
+    bool,
+    checked,
+    dtype,
+    float64,
+    get_default_dtype,
+    uint8,
+)
+
+__all__ = ["finfo", "iinfo"]
+
+
+class finfo:
+    """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.finfo(torch.float32).eps
+        1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        type = get_default_dtype() if type is None else type
+        type = checked("finfo", "type", 1, type)
+        if not type.is_floating_point:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
+        info: Any
+        if type is bfloat16 or isinstance(type, Absent):
+            import ml_dtypes
+
+            limits: Any = ml_dtypes.finfo
+            info = limits(getattr(ml_dtypes, type.name))
+        else:
+            info = np.finfo(type.numpy)
+        self.bits = type.itemsize * 8
+        self.eps = builtins.float(info.eps)
+        self.max = builtins.float(info.max)
+        self.min = builtins.float(info.min)
+        self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
+        digits = 0 if isinstance(type, Absent) else info.precision
+        self.resolution = builtins.float(f"1e-{digits}")
+        self.dtype = type.name
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype: `min`, `max`, `bits`.
+
+    Example:
+        >>> import tinytorch as torch
+        >>> torch.iinfo(torch.uint8).max
+        255
+    """
+
+    def __init__(self, type: dtype) -> None:
+        type = checked("iinfo", "type", 1, type)
+        if type is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if type.category != INTEGER:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
+            )
+        info = np.iinfo(type.name)
+        self.bits, self.min, self.max, self.dtype = (
+            info.bits,
+            builtins.int(info.min),
+            builtins.int(info.max),
+            type.name,
+        )
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
+
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+}  # fmt: skip
+
+
+@functools.cache
+def limits_of(kind: dtype) -> tuple[Any, Any]:
+    """Return the least and the greatest number of a dtype (asking NumPy each time is slow)."""
+    if kind is bool:
+        return 0, 1
+    limits = finfo(kind) if kind.is_floating_point else iinfo(kind)
+    return limits.min, limits.max
+
+
+def fits(value: Any, kind: dtype) -> Any:
+    """Return `value` as a number that fits into arrays of `kind`; uint8 wraps negative ones.
+
+    Raises:
+        RuntimeError: it is out of the range of `kind`.
+    """
+    if kind is bool or kind is float64:
+        return value
+    least, greatest = limits_of(kind)
+    if kind.is_floating_point:
+        overflows = math.isfinite(value) and abs(value) > greatest
+    elif not math.isfinite(value):
+        overflows = True
+    else:
+        wraps = kind is uint8 and isinstance(value, builtins.int)
+        overflows = not (-greatest if wraps else least) <= value <= greatest
+    if overflows:
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
+        )
+    if kind.is_floating_point:
+        return value
+    return builtins.int(value) % 256 if kind is uint8 else builtins.int(value)
