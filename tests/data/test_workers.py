@@ -231,6 +231,22 @@ def test_an_exception_class_without_a_name_is_a_runtime_error() -> None:
         list(load(tinytorch, Each(fails(Hidden, "why"))))
 
 
+def test_workers_end_that_the_garbage_collector_finds() -> None:
+    gc.disable()  # but for when this test says
+    try:
+        batches = iter(load(tinytorch, [1, 2, 3]))
+        channel = batches._pool._results[0]
+        cycle = [batches]
+        cycle.append(cycle)
+        del batches
+        gc.collect()  # puts what only the cycle leads to behind the channel, in the collector's order
+        del channel, cycle
+        gc.collect()
+    finally:
+        gc.enable()
+    assert not multiprocessing.active_children()
+
+
 def test_a_batch_that_cannot_be_pickled_is_an_error() -> None:
     w = tinytorch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="non-leaf tensor"):

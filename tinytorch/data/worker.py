@@ -436,6 +436,7 @@ class Workers:
         results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
         self._tasks.append(tasks)
         self._results.append(results)
+        _channels.update((tasks, results))
         process = context.Process(
             target=_work,
             args=(its_tasks, its_results, making, base_seed, init_fn, worker, count),
@@ -549,8 +550,12 @@ class Workers:
     def forget(self) -> None:
         """Close the channels, in a forked process: they are the main process's."""
         self._open = False
+        self._close()
+
+    def _close(self) -> None:
         for channel in (*self._tasks, *self._results):
             channel.close()
+            _channels.discard(channel)
 
     def shut_down(self) -> None:
         """End the processes and wait until they have: those that are busy may finish their batch, within 5 seconds."""
@@ -561,8 +566,7 @@ class Workers:
         for channel in self._tasks:
             with contextlib.suppress(OSError):
                 channel.send_bytes(pickle.dumps(None))
-        for channel in (*self._tasks, *self._results):
-            channel.close()  # so that a worker that waits to send ends as well
+        self._close()  # so that a worker that waits to send ends as well
         deadline = time.monotonic() + _PATIENCE
         try:
             for process in self.processes:
@@ -584,3 +588,7 @@ class Workers:
 
 #: The workers that this process has started; a worker that is forked closes what it inherits of them.
 _alive: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+#: Their open channels. Held here too, since the garbage collector finalizes what dies together in any order: it could
+#: close the channels first, and shutting down would then close what is no longer theirs.
+_channels: set[Any] = set()
