@@ -132,6 +132,18 @@ def test_what_is_imported_later_is_there() -> None:
         assert getattr(tinytorch, name).__name__ == f"tinytorch.{name}"
 
 
+def test_type_checkers_are_told_what_is_public() -> None:
+    """A star or a submodule they know to be public; what is imported by its name must stand in a list."""
+    by_name, written_out = set(), set()
+    for node in ast.parse((PACKAGE / "__init__.py").read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module != "tinytorch":
+            by_name |= {alias.asname or alias.name for alias in node.names}
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
+            assert ast.unparse(node.targets[0]) == "__all__"
+            written_out = set(ast.literal_eval(node.value))
+    assert written_out == {name for name in by_name if name[0] not in "*_"}
+
+
 def test_public_names_are_sorted_and_there() -> None:
     assert tinytorch.__all__ == sorted(tinytorch.__all__)
     for name in tinytorch.__all__:
@@ -139,6 +151,6 @@ def test_public_names_are_sorted_and_there() -> None:
 
 
 def test_the_stub_of_tensor_is_fresh() -> None:
-    script = PACKAGE.parent / "scripts" / "make_stub.py"
+    script = Path(__file__).resolve().parent.parent / "scripts" / "make_stub.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
