@@ -54,7 +54,7 @@ def imports(path: Path, only_top: bool) -> list[str]:
     """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
     known = {name for name, _ in modules()}
     found = []
-    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    nodes: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -120,7 +120,7 @@ def test_importing_loads_nothing_heavy() -> None:
 
 
 def test_what_is_imported_later_is_there() -> None:
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     (checked,) = (
         node for node in tree.body if isinstance(node, ast.If) and "CHECKING" in ast.unparse(node)
     )
