@@ -237,6 +237,23 @@ def test_a_batch_that_cannot_be_pickled_is_an_error() -> None:
         list(load(tinytorch, Each(lambda i: w * i)))
 
 
+def test_workers_end_with_an_iterator_that_is_garbage() -> None:
+    """The collector calls the channels' finalizers before the workers', if the channels are older."""
+    fork = multiprocessing.get_context("fork")
+    channels = [fork.Pipe(duplex) for _ in range(2) for duplex in (False, True)]
+
+    class Context(type(fork)):
+        def Pipe(self, duplex=True):
+            return channels.pop(0)
+
+    batches = iter(load(tinytorch, [1, 2, 3], multiprocessing_context=Context()))
+    next(batches)
+    batches.itself = batches
+    del batches
+    gc.collect()
+    assert not multiprocessing.active_children()
+
+
 @needs_oracle
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_a_worker_that_dies(how: str) -> None:
