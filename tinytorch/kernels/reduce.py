@@ -325,7 +325,7 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
         return out if keepdims else in_rows(out)
     if p == 0:
         # (Not np.count_nonzero, which before NumPy 2.3 gave one number as Python's int.)
-        return np.add.reduce(x != 0, axis=axes, keepdims=keepdims)
+        return (x != 0).sum(axis=axes, keepdims=keepdims)
     if p == 1:
         return total(size, axes, keepdims)
     return np.power(total(np.power(size, p), axes, keepdims), 1 / p)
