@@ -20,6 +20,7 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 import weakref
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -447,6 +448,15 @@ class Workers:
         )
         try:
             process.start()
+        except (TypeError, AttributeError, pickle.PicklingError):
+            warnings.warn(
+                "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
+                "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
+                "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
+                "try multiprocessing.set_start_method('fork').",
+                stacklevel=2,
+            )
+            raise
         finally:
             # The worker alone holds these ends: when it dies, the other end notices.
             its_tasks.close()
