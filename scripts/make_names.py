@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import tinytorch
 from tinytorch.ops import register
 
-PACKAGE = Path(__file__).resolve().parent.parent / "tinytorch"
+PACKAGE = Path(tinytorch.__file__).parent
 
 #: Modules all of whose `__all__` is public, and others with the names that are.
 OTHERS: dict[str, str] = {
@@ -71,7 +72,7 @@ def modules(package: str) -> list[Any]:
 
 def defined(module: Any) -> Iterator[str]:
     """Yield the names that a module defines, and does not import."""
-    for node in ast.parse(Path(module.__file__).read_text()).body:
+    for node in ast.parse(Path(module.__file__).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Assign):
@@ -106,8 +107,6 @@ def table() -> dict[str, list[str]]:
 
 def submodules() -> list[str]:
     """Return the names of the submodules that can be asked for as attributes."""
-    import tinytorch
-
     return sorted(
         each.name for each in pkgutil.iter_modules(tinytorch.__path__) if each.name != "_version"
     )
@@ -174,14 +173,14 @@ def inside(path: str) -> str:
 if __name__ == "__main__":
     names, below = table(), submodules()
     path = PACKAGE / "__init__.py"
-    source = path.read_text()
+    source = path.read_text("utf-8")
     start, end = source.index(BEGIN) + len(BEGIN), source.index(END)
     texts = {
         path: source[:start] + written(names, below) + source[end:],
         path.with_suffix(".pyi"): stub(names, below),
     }
     stale = [
-        each.name for each, text in texts.items() if not each.exists() or each.read_text() != text
+        each.name for each, text in texts.items() if not each.exists() or each.read_text("utf-8") != text
     ]
     if "--check" in sys.argv[1:]:
         sys.exit(f"run scripts/make_names.py: stale are {', '.join(stale)}" if stale else 0)

@@ -46,7 +46,7 @@ def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[st
     """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
     known = {name for name, _ in modules()}
     found = []
-    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    nodes: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -187,12 +187,12 @@ def test_public_names_are_sorted_and_there() -> None:
 
 
 def test_the_stub_of_tensor_is_fresh() -> None:
-    script = PACKAGE.parent / "scripts" / "make_stub.py"
+    script = Path(__file__).resolve().parent.parent / "scripts" / "make_stub.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 
 
 def test_the_table_of_names_is_fresh() -> None:
-    script = PACKAGE.parent / "scripts" / "make_names.py"
+    script = Path(__file__).resolve().parent.parent / "scripts" / "make_names.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -231,10 +231,43 @@ def test_an_exception_class_without_a_name_is_a_runtime_error() -> None:
         list(load(tinytorch, Each(fails(Hidden, "why"))))
 
 
+def test_workers_end_that_the_garbage_collector_finds() -> None:
+    gc.disable()  # but for when this test says
+    try:
+        batches = iter(load(tinytorch, [1, 2, 3]))
+        channel = batches._pool._results[0]
+        cycle = [batches]
+        cycle.append(cycle)
+        del batches
+        gc.collect()  # puts what only the cycle leads to behind the channel, in the collector's order
+        del channel, cycle
+        gc.collect()
+    finally:
+        gc.enable()
+    assert not multiprocessing.active_children()
+
+
 def test_a_batch_that_cannot_be_pickled_is_an_error() -> None:
     w = tinytorch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="non-leaf tensor"):
         list(load(tinytorch, Each(lambda i: w * i)))
+
+
+def test_workers_end_with_an_iterator_that_is_garbage() -> None:
+    """The collector calls the channels' finalizers before the workers', if the channels are older."""
+    fork = multiprocessing.get_context("fork")
+    channels = [fork.Pipe(duplex) for _ in range(2) for duplex in (False, True)]
+
+    class Context(type(fork)):
+        def Pipe(self, duplex=True):
+            return channels.pop(0)
+
+    batches = iter(load(tinytorch, [1, 2, 3], multiprocessing_context=Context()))
+    next(batches)
+    batches.itself = batches
+    del batches
+    gc.collect()
+    assert not multiprocessing.active_children()
 
 
 @needs_oracle
@@ -395,6 +428,36 @@ def test_other_start_methods() -> None:
         assert [batch[0].tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
 
 
+@pytest.fixture
+def forkserver():
+    """Have processes started as by default on Linux from Python 3.14 on."""
+    before = multiprocessing.get_start_method()
+    multiprocessing.set_start_method("forkserver", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
+
+
+def test_the_start_method_that_became_the_default(forkserver: None) -> None:
+    dataset = tinytorch.utils.data.TensorDataset(tinytorch.arange(5))
+    loader = tinytorch.utils.data.DataLoader(dataset, 2, num_workers=2, persistent_workers=True)
+    for _ in range(2):
+        assert [batch[0].tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
+
+
+@needs_oracle
+def test_what_cannot_be_pickled_is_told(forkserver: None) -> None:
+    def program(library):
+        loader = library.utils.data.DataLoader([1], num_workers=1, collate_fn=lambda x: x)
+        with (
+            pytest.warns(UserWarning, match="changed the multiprocessing start method") as told,
+            pytest.raises((AttributeError, pickle.PicklingError)) as raised,
+        ):
+            iter(loader)
+        return str(told[0].message), raised.type.__name__
+
+    assert_same(program)
+
+
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_messages(in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_memory:  # as on systems without such files
@@ -424,7 +487,9 @@ import tinytorch as torch
 class Slow:
     def __len__(self): return 100
     def __getitem__(self, i): time.sleep(0.01); return i
-loader = torch.utils.data.DataLoader(Slow(), 2, num_workers=2, persistent_workers=True)
+loader = torch.utils.data.DataLoader(
+    Slow(), 2, num_workers=2, persistent_workers=True, multiprocessing_context="fork"
+)
 it = iter(loader)
 next(it)
 print(*(w.pid for w in it._workers), flush=True)

@@ -63,7 +63,8 @@ class DataLoader(Generic[T_co]):
         timeout: seconds to wait for a batch of a worker; 0 waits without limit.
         worker_init_fn: called in each worker with its number, after seeding.
         multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of
-            `multiprocessing`; by default Python's. All but "fork" need a dataset that can be pickled.
+            `multiprocessing`; by default Python's, on Linux "fork" before Python 3.14 and "forkserver" since. All but
+            "fork" need a dataset, `collate_fn` and `worker_init_fn` that can be pickled.
         generator: where the shuffle and the workers' seed come from; the default generator if None.
         prefetch_factor: how many batches each worker is asked for ahead, by default 2.
         persistent_workers: whether the processes live on after an epoch, for the next one.

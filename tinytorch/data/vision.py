@@ -267,7 +267,7 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"a sample of {dataset} is a Pillow image, and Pillow is not installed: "
-            "pip install 'tinytorch[vision]', or pass a transform that begins with "
+            "pip install pillow, or pass a transform that begins with "
             "tinytorch.data.transforms.ToTensor(), which needs no Pillow"
         ) from error
     return Image.fromarray(array)

@@ -20,6 +20,7 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 import weakref
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -406,8 +407,6 @@ class Workers:
         base_seed: int,
         init_fn: Callable[[int], Any] | None,
     ) -> None:
-        self._owner = os.getpid()
-        self._open = True
         self.processes: list[Any] = []
         #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
         self.active: list[bool] = []
@@ -416,6 +415,12 @@ class Workers:
         self._sent: list[deque[int]] = []  # for each worker the sizes of tasks without an answer
         self._waiting: list[deque[bytes]] = []  # and the tasks that are yet to be sent
         _alive.add(self)
+        # Ends them when this object dies. It is no `__del__`, which the collector may call after that of the channels:
+        # what it holds, the channels too, outlives this object. Python's own exit ends daemon processes.
+        self._end = weakref.finalize(
+            self, _end, os.getpid(), self.processes, self._tasks, self._results
+        )
+        self._end.atexit = False
         try:
             for worker in range(count):
                 self._start(context, worker, count, making, base_seed, init_fn)
@@ -443,6 +448,15 @@ class Workers:
         )
         try:
             process.start()
+        except (TypeError, AttributeError, pickle.PicklingError):
+            warnings.warn(
+                "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
+                "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
+                "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
+                "try multiprocessing.set_start_method('fork').",
+                stacklevel=2,
+            )
+            raise
         finally:
             # The worker alone holds these ends: when it dies, the other end notices.
             its_tasks.close()
@@ -473,7 +487,7 @@ class Workers:
         Raises:
             RuntimeError: there is none within `timeout` seconds (if it is not 0), or a worker has died.
         """
-        if not self._open:
+        if not self._end.alive:
             raise AssertionError("the workers of this iterator have been shut down")
         channels = {self._results[worker]: worker for worker in workers}
         for channel, worker in channels.items():
@@ -548,38 +562,36 @@ class Workers:
 
     def forget(self) -> None:
         """Close the channels, in a forked process: they are the main process's."""
-        self._open = False
+        self._end.detach()
         for channel in (*self._tasks, *self._results):
             channel.close()
 
     def shut_down(self) -> None:
         """End the processes and wait until they have: those that are busy may finish their batch, within 5 seconds."""
-        if not self._open or self._owner != os.getpid():
-            return
-        self._open = False
-        _alive.discard(self)
-        for channel in self._tasks:
-            with contextlib.suppress(OSError):
-                channel.send_bytes(pickle.dumps(None))
-        for channel in (*self._tasks, *self._results):
-            channel.close()  # so that a worker that waits to send ends as well
-        deadline = time.monotonic() + _PATIENCE
-        try:
-            for process in self.processes:
-                process.join(max(deadline - time.monotonic(), 0))
-        finally:
-            for process in self.processes:
-                if process.is_alive():
-                    process.terminate()
-                    process.join(1)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
+        self._end()
 
-    def __del__(self) -> None:
-        # Python's own exit ends daemon processes; what this would need may be gone by then.
-        if not sys.is_finalizing():
-            self.shut_down()
+
+def _end(owner: int, processes: list[Any], tasks: list[Any], results: list[Any]) -> None:
+    """Shut down the workers that the process `owner` has started."""
+    if owner != os.getpid():
+        return
+    for channel in tasks:
+        with contextlib.suppress(OSError):
+            channel.send_bytes(pickle.dumps(None))
+    for channel in (*tasks, *results):
+        channel.close()  # so that a worker that waits to send ends as well
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        for process in processes:
+            process.join(max(deadline - time.monotonic(), 0))
+    finally:
+        for process in processes:
+            if process.is_alive():
+                process.terminate()
+                process.join(1)
+            if process.is_alive():
+                process.kill()
+                process.join()
 
 
 #: The workers that this process has started; a worker that is forked closes what it inherits of them.
