@@ -53,5 +53,7 @@ def pytest_report_header() -> list[str]:
     """Say what a long run started from, and whether the oracle lacks a part."""
     lines = [f"hypothesis seed: TINYTORCH_SEED={SEED}"] if PROFILE == "long" else []
     if torch is not None and importlib.util.find_spec("ml_dtypes") is None:
-        lines.append("PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'")
+        lines.append(
+            "PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'"
+        )
     return lines

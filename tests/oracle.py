@@ -1,4 +1,4 @@
-"""PyTorch, the oracle of the parity tests, and other packages: absent they skip tests, unless CI says they must be there."""
+"""PyTorch, the oracle of the parity tests, and other packages: absent they skip tests, unless CI forbids it."""
 
 from __future__ import annotations
 
