@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import tinytorch as tt
-from tests.oracle import needs_oracle, torch
+from tests.oracle import needs, needs_oracle, torch
 from tinytorch import serialization
 from tinytorch._tensor import Size, wrap
 from tinytorch.nn.parameter import Parameter
@@ -197,8 +197,8 @@ def test_attributes_of_tensors_come_back() -> None:
     assert found[0].note == {"a": 1} and found[1].no_decay is True
 
 
+@needs("ml_dtypes")
 def test_bfloat16_comes_back() -> None:
-    pytest.importorskip("ml_dtypes", reason="the extra bf16 is not installed")
     array = np.arange(6.0).reshape(2, 3).astype(tt.bfloat16.numpy)
     found = round_trip([wrap(array), wrap(array[:, 1:])])
     assert found[0].dtype is tt.bfloat16

@@ -756,7 +756,7 @@ log2 = pointwise(
 )
 log10 = pointwise(
     "log10",
-    np.log10,
+    special.log10,
     floating=True,
     x=lambda g, x: g / (x * math.log(10)),
     doc="""Return the logarithm to base 10.
@@ -1020,9 +1020,18 @@ deg2rad = pointwise(
         tensor([1.5708, 3.1416])
     """,
 )
+
+
+@parallel.writes
+def _degrees(a: Any, out: Any = None) -> Any:
+    if a.dtype.itemsize < 4:
+        return np.rad2deg(a, out)
+    return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
+
+
 rad2deg = pointwise(
     "rad2deg",
-    np.rad2deg,
+    _degrees,
     node_name="Rad2Deg",
     floating=True,
     x=lambda g: g * (180 / math.pi),
