@@ -13,7 +13,6 @@ import io
 import os
 import platform
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -118,9 +117,8 @@ def _temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
     """
     while True:
         part = os.path.join(folder, f"{_own_prefix()}{os.urandom(8).hex()}{_SUFFIX}")
-        file = _unnamed(folder)
+        file = _unnamed(folder, part)
         if file is not None:
-            _lock(file, wait=True)
             return file, part
         try:
             file = open(part, "x+b")  # noqa: SIM115 (it is handed on)
@@ -136,18 +134,34 @@ def _temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
         file.close()  # another process took it for left over before it was locked
 
 
-def _unnamed(folder: str) -> IO[bytes] | None:
-    """Return a new file without a name, or None where there are none, or none that could get a name."""
-    if not hasattr(os, "O_TMPFILE") or hasattr(sys, "getandroidapilevel"):  # Android forbids links
+_can_be_named: bool | None = (
+    None  # whether a file without a name can get one: unknown until it is tried
+)
+
+
+def _unnamed(folder: str, part: str) -> IO[bytes] | None:
+    """Return a new file without a name, locked, or None where there are none, or none that could get a name."""
+    global _can_be_named
+    if not hasattr(os, "O_TMPFILE") or _can_be_named is False:
         return None
     try:
-        file = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
-    except OSError:  # not on this file system
+        file = open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")  # noqa: SIM115
+    except OSError:  # not on this disk
         return None
-    if os.path.exists(f"/proc/self/fd/{file}"):
-        return open(file, "w+b")
-    os.close(file)
-    return None
+    _lock(file, wait=True)
+    if _can_be_named:
+        return file
+    with (
+        file
+    ):  # a first one, to try: without /proc, or where links are forbidden (Android), it cannot
+        try:
+            _link(file, part)
+            os.unlink(part)
+        except OSError:
+            _can_be_named = False
+        else:
+            _can_be_named = True
+    return _unnamed(folder, part)
 
 
 def _lock(file: Any, wait: bool = False) -> bool:
@@ -182,7 +196,9 @@ def _remove_left_over(part: str, own: bool) -> None:
     if fcntl is None:
         os.unlink(part)  # Windows refuses to while its writer lives
         return
-    file = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    # Nor wait for a pipe, nor follow a link: neither is of our making.
+    harmless = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.open(part, os.O_RDWR | harmless)
     try:
         if _lock(file):
             os.unlink(part)
@@ -195,13 +211,13 @@ def _remove_left_over(part: str, own: bool) -> None:
 
 def _take_permissions(file: IO[bytes], known: os.stat_result) -> None:
     """Give a new file the permissions and, as far as that is allowed, the owner of the old one."""
-    if not hasattr(os, "fchmod"):  # Windows
+    if not hasattr(os, "fchown"):  # Windows
         return
     with suppress(OSError):
         os.fchown(file.fileno(), -1, known.st_gid)
         os.fchown(file.fileno(), known.st_uid, -1)
     with suppress(OSError):
-        os.fchmod(file.fileno(), stat.S_IMODE(known.st_mode))
+        os.chmod(file.fileno(), stat.S_IMODE(known.st_mode))
 
 
 def _give_name(file: IO[bytes], part: str, target: str, new: bool) -> None:
