@@ -534,8 +534,9 @@ def _clone(g: Tensor, leaf: Tensor) -> Tensor:
 
 
 # References that the walk itself holds when it hands a gradient to a leaf: the walk's variable, the two calls'
-# arguments and getrefcount's own; for the array, the tensor's slot, `array`, `memory` and getrefcount's own.
-_HELD_G = 4
+# arguments and getrefcount's own; for the array, the tensor's slot, `array`, `memory` and getrefcount's own. From 3.14
+# on Python leaves some of them out, as it sees fit: there every gradient counts as held, and is copied.
+_HELD_G = 4 if sys.version_info < (3, 14) else 0
 _HELD_ARRAY = 4
 
 
