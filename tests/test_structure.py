@@ -16,7 +16,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 
 #: The floors, lowest first: modules (or packages) of tinytorch by the start of their dotted name.
 FLOORS = [
-    ("_version", "blas", "dtypes", "device", "layout"),
+    ("_version", "_atomic", "blas", "dtypes", "device", "layout"),
     ("kernels",),
     ("_tensor", "return_types", "autograd.mode", "autograd.graph", "autograd.view", "autograd.op", "autograd.inplace",
      "autograd.engine", "autograd.function", "autograd.saved", "autograd.anomaly", "autograd.forward_ad",
