@@ -180,7 +180,9 @@ if __name__ == "__main__":
         path.with_suffix(".pyi"): stub(names, below),
     }
     stale = [
-        each.name for each, text in texts.items() if not each.exists() or each.read_text("utf-8") != text
+        each.name
+        for each, text in texts.items()
+        if not each.exists() or each.read_text("utf-8") != text
     ]
     if "--check" in sys.argv[1:]:
         sys.exit(f"run scripts/make_names.py: stale are {', '.join(stale)}" if stale else 0)

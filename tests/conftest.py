@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import gc
+import importlib.util
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -48,6 +49,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_report_header() -> str | None:
-    """Say what a long run started from."""
-    return f"hypothesis seed: TINYTORCH_SEED={SEED}" if PROFILE == "long" else None
+def pytest_report_header() -> list[str]:
+    """Say what a long run started from, and whether the oracle lacks a part."""
+    lines = [f"hypothesis seed: TINYTORCH_SEED={SEED}"] if PROFILE == "long" else []
+    if torch is not None and importlib.util.find_spec("ml_dtypes") is None:
+        lines.append(
+            "PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'"
+        )
+    return lines

@@ -1,8 +1,9 @@
-"""PyTorch, the oracle of the parity tests: absent it skips them, unless CI says that it must be there."""
+"""PyTorch, the oracle of the parity tests, and other packages: absent they skip tests, unless CI forbids it."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from typing import Any
 
@@ -24,6 +25,12 @@ if torch is not None:
 
 #: Marks a test that compares with PyTorch.
 needs_oracle = pytest.mark.skipif(torch is None, reason="PyTorch (the oracle) is not installed")
+
+
+def needs(name: str) -> Any:
+    """Return the mark of a test that needs the package of an extra: absent it skips the test, unless CI says no."""
+    absent = not REQUIRED and importlib.util.find_spec(name) is None
+    return pytest.mark.skipif(absent, reason=f"{name} is not installed")
 
 
 def package(name: str) -> Any:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.oracle import needs_oracle, package, torch
 from tests.same import same_as_pytorch
 from tinytorch.ops import autocast, register
 
-pytest.importorskip("ml_dtypes", reason="bfloat16 needs it")
+package("ml_dtypes")
 
 LOW = ("bfloat16", "float16")
 

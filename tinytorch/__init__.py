@@ -172,11 +172,11 @@ _NAMES = {
     "version": "__version__",
 }
 _SUBMODULES = """
-    _C _VF __config__ __future__ _custom_ops _dynamo _higher_order_ops _inductor _logging _subclasses _tensor_str
-    _utils absent accelerator amp ao autograd backends checks compat compiler core cpu cuda data distributed
-    distributions fft foreach func functional futures fx hub inspect jit kernels legacy library linalg moved mps
-    multiprocessing nn onnx ops optim overrides profiler random return_types serialization special storage switches
-    testing torch_version types utils version xpu
+    _C _VF __config__ __future__ _atomic _custom_ops _dynamo _higher_order_ops _inductor _logging _subclasses
+    _tensor_str _utils absent accelerator amp ao autograd backends checks compat compiler core cpu cuda data
+    distributed distributions fft foreach func functional futures fx hub inspect jit kernels legacy library linalg
+    moved mps multiprocessing nn onnx ops optim overrides profiler random return_types serialization special storage
+    switches testing torch_version types utils version xpu
 """
 # End of the table.
 

@@ -388,6 +388,7 @@ def test_anomalies_are_printed_where_warnings_are_errors(monkeypatch: Any) -> No
     assert "Error detected in PowBackward0" in sys.stderr.getvalue()  # type: ignore[attr-defined]
 
 
+@needs_oracle
 @pytest.mark.parametrize(
     "make",
     [
@@ -425,6 +426,7 @@ def test_a_step_within_an_op_is_the_same_one_each_time_and_has_no_hooks():
         step.register_hook(print)
 
 
+@needs_oracle
 @pytest.mark.parametrize("own", [lambda x: x, lambda x: x.data, lambda x: x.detach()])
 def test_a_write_of_values_that_lie_in_the_memory_written_to(own):
     def program(torch):

@@ -210,6 +210,7 @@ def test_without_a_level() -> None:
     same_as_pytorch(program)
 
 
+@needs_oracle
 def test_what_drops_a_tangent() -> None:
     def program(lib: Any, fwAD: Any) -> Any:
         x = dual(lib, fwAD, 2)

@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -305,7 +306,7 @@ def test_timeout_is_pytorchs() -> None:
 ERRORS = {
     "context": (
         lambda t: load(t, [1], multiprocessing_context="thread"),
-        "should specify a valid start method in ['fork', 'spawn', 'forkserver']",
+        f"should specify a valid start method in {multiprocessing.get_all_start_methods()}",
     ),
     "context type": (
         lambda t: load(t, [1], multiprocessing_context=3),
@@ -402,6 +403,26 @@ def test_many_indices_and_large_answers_do_not_block_each_other() -> None:
     assert [len(x) for x in loader] == [300_000] * 40
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a channel cannot be chosen")
+def test_channels_that_hold_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some systems' do; the main process must not wait for a worker that waits for it."""
+    import fcntl
+
+    class Narrow(type(multiprocessing.get_context("fork"))):
+        def Pipe(self, duplex=True):
+            ends = super().Pipe(duplex)
+            if not duplex:
+                fcntl.fcntl(ends[1].fileno(), fcntl.F_SETPIPE_SZ, 4096)
+            return ends
+
+    monkeypatch.delattr(os, "memfd_create")
+    loader = load(
+        tinytorch, Each(int, 30_000), 1500, collate_fn=lambda x: "x" * 300_000, prefetch_factor=10,
+        multiprocessing_context=Narrow(),
+    )  # fmt: skip
+    assert [len(x) for x in loader] == [300_000] * 20
+
+
 def test_work_that_is_shared_among_threads_goes_on_in_workers() -> None:
     """The main process's threads are not there after a fork."""
 
@@ -422,9 +443,9 @@ def test_a_batch_may_be_written_to() -> None:
 
 def test_other_start_methods() -> None:
     dataset = tinytorch.utils.data.TensorDataset(tinytorch.arange(5))
-    for context in ("spawn", multiprocessing.get_context("spawn")):
+    for context in ("spawn", "forkserver", multiprocessing.get_context("spawn")):
         loader = load(tinytorch, dataset, 2, num_workers=1, multiprocessing_context=context)
-        assert loader.multiprocessing_context.get_start_method() == "spawn"
+        assert loader.multiprocessing_context.get_start_method() in ("spawn", "forkserver")
         assert [batch[0].tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
 
 
@@ -487,13 +508,14 @@ import tinytorch as torch
 class Slow:
     def __len__(self): return 100
     def __getitem__(self, i): time.sleep(0.01); return i
-loader = torch.utils.data.DataLoader(
-    Slow(), 2, num_workers=2, persistent_workers=True, multiprocessing_context="fork"
-)
-it = iter(loader)
-next(it)
-print(*(w.pid for w in it._workers), flush=True)
-if sys.argv[1] == "wait": time.sleep(60)
+if __name__ == "__main__":
+    loader = torch.utils.data.DataLoader(
+        Slow(), 2, num_workers=2, persistent_workers=True, multiprocessing_context=sys.argv[2]
+    )
+    it = iter(loader)
+    next(it)
+    print(*(w.pid for w in it._workers), flush=True)
+    if sys.argv[1] == "wait": time.sleep(60)
 """
 
 
@@ -505,10 +527,13 @@ def lives(pid: int) -> bool:
     return True
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("how", ["exit", "interrupt", "kill"])
-def test_workers_end_with_the_program(how: str) -> None:
+def test_workers_end_with_the_program(how: str, method: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
     program = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, "exit" if how == "exit" else "wait"],
+        [sys.executable, "-W", "ignore", str(path), "exit" if how == "exit" else "wait", method],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tinytorch
 from tests.conftest import PROFILE, seeded
-from tests.oracle import needs_oracle, torch
+from tests.oracle import needs, needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.core import dtypes
 from tinytorch.kernels.printing import (
@@ -225,8 +225,8 @@ def test_a_suffix_that_does_not_fit_starts_a_line() -> None:
     )
 
 
+@needs("ml_dtypes")
 def test_bfloat16_prints_its_values() -> None:
-    pytest.importorskip("ml_dtypes", reason="the extra bf16 is not installed")
     array = np.array([1.5, -2.0]).astype(dtypes.bfloat16.numpy)
     assert ours(array) == "tensor([ 1.5000, -2.0000], dtype=torch.bfloat16)"
 

@@ -40,8 +40,8 @@ def _typed(dtype: dtypes.dtype) -> Any:
 
     Example:
         >>> import tinytorch as torch
-        >>> isinstance(torch.{name}([0, 1]), torch.{name}), torch.{name}(2, 3).dtype
-        (True, {dtype})
+        >>> torch.{name}.dtype, isinstance(torch.ones(2), torch.{name})
+        ({dtype}, {dtype is dtypes.float32})
     """
     return _TypedTensor(name, (), {"dtype": dtype, "__doc__": doc})
 

@@ -229,10 +229,11 @@ class DataLoader(Generic[T_co]):
         """Warn of more workers than there are processors."""
         if not self.num_workers:
             return
-        affinity = hasattr(os, "sched_getaffinity")
-        most = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):
+            most, unsure = len(os.sched_getaffinity(0)), ""
+        else:
+            most, unsure = os.cpu_count() or 1, " (`cpuset` is not taken into account)"
         if self.num_workers > most:
-            unsure = "" if affinity else " (`cpuset` is not taken into account)"
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our "
                 f"suggested max number of worker in current system is {most}{unsure}, which is "

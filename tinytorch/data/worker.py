@@ -39,7 +39,6 @@ __all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]
 
 _PATIENCE = 5.0  # seconds between looks whether the main process lives, and for workers to end
 _LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
-_IN_FLIGHT = 1 << 15  # bytes of tasks that a worker is sent ahead: always less than a channel holds
 
 
 # In a worker --------------------------------------------------------------------------------------
@@ -329,7 +328,7 @@ def _send(channel: Any, value: Any) -> None:
 
             try:
                 channel.send_bytes(struct.pack(f"={len(sizes) + 1}q", -len(sizes), *sizes))
-                reduction.send_handle(channel, file, None)
+                reduction.send_handle(channel, file, 0)  # the number is only for Windows
             finally:
                 os.close(file)
             return
@@ -364,19 +363,15 @@ def _receive(channel: Any) -> Any:
     if count < 0:
         from multiprocessing import reduction
 
-        file = reduction.recv_handle(channel)
-        try:
-            start = 0
+        with open(reduction.recv_handle(channel), "rb", buffering=0) as file:
+            file.seek(0)
             for part in parts:
                 view, done = part.data, 0
                 while done < view.nbytes:
-                    got = os.preadv(file, [view[done:]], start + done)
+                    got = file.readinto(view[done:])
                     if not got:
                         raise EOFError
                     done += got
-                start += done
-        finally:
-            os.close(file)
     else:
         start = 8 * (count + 1)
         for part in parts:
@@ -386,6 +381,18 @@ def _receive(channel: Any) -> Any:
 
 
 # In the main process ------------------------------------------------------------------------------
+
+
+def _held_by(channel: Any) -> int:
+    """Return how many bytes a channel takes, at the least, while nobody reads from it."""
+    fcntl: Any
+    try:
+        import fcntl
+
+        held: int = fcntl.fcntl(channel.fileno(), fcntl.F_GETPIPE_SZ)
+    except (ImportError, AttributeError, OSError):  # not on Linux
+        return 1 << 13  # what Windows is asked for; elsewhere it is more
+    return held
 
 
 class Workers:
@@ -412,7 +419,8 @@ class Workers:
         self.active: list[bool] = []
         self._tasks: list[Any] = []
         self._results: list[Any] = []
-        self._sent: list[deque[int]] = []  # for each worker the sizes of tasks without an answer
+        self._ahead: list[int] = []  # for each worker the bytes of tasks that it is sent ahead
+        self._sent: list[deque[int]] = []  # the sizes of tasks without an answer
         self._waiting: list[deque[bytes]] = []  # and the tasks that are yet to be sent
         _alive.add(self)
         # Ends them when this object dies. It is no `__del__`, which the collector may call after that of the channels:
@@ -440,6 +448,7 @@ class Workers:
         its_tasks, tasks = context.Pipe(duplex=False)
         results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
         self._tasks.append(tasks)
+        self._ahead.append(_held_by(tasks) // 2)
         self._results.append(results)
         process = context.Process(
             target=_work,
@@ -474,7 +483,8 @@ class Workers:
     def _feed(self, worker: int) -> None:
         """Send tasks that wait, so few that sending never has to wait for a worker that waits for us to read."""
         waiting, sent = self._waiting[worker], self._sent[worker]
-        while waiting and (not sent or sum(sent) + len(waiting[0]) <= _IN_FLIGHT):
+        ahead = self._ahead[worker]
+        while waiting and (not sent or sum(sent) + len(waiting[0]) <= ahead):
             message = waiting.popleft()
             sent.append(len(message))
             # A worker that has died is told of where its answer is missed.

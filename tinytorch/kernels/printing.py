@@ -82,7 +82,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
     Example:
         >>> import numpy as np
-        >>> from tinytorch import dtypes
+        >>> from tinytorch.core import dtypes
         >>> from tinytorch.kernels.printing import format_tensor, printoptions
         >>> with printoptions(precision=1):
         ...     print(format_tensor(np.array([0.25]), dtypes.float64))
@@ -121,7 +121,7 @@ def format_tensor(
 
     Example:
         >>> import numpy as np
-        >>> from tinytorch import dtypes
+        >>> from tinytorch.core import dtypes
         >>> format_tensor(np.array([1.0, 2.5]), dtypes.float64, requires_grad=True)
         'tensor([1.0000, 2.5000], dtype=torch.float64, requires_grad=True)'
     """

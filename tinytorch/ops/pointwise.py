@@ -769,15 +769,15 @@ log2 = pointwise(
 )
 log10 = pointwise(
     "log10",
-    np.log10,
+    special.log10,
     floating=True,
     x=lambda g, x: g / (x * math.log(10)),
     doc="""Return the logarithm to base 10.
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.log10(torch.tensor([1.0, 100.0]))
-        tensor([0., 2.])
+        >>> torch.log10(torch.tensor([1.0, 10.0]))
+        tensor([0., 1.])
     """,
     method=True,
     in_place="function",
@@ -1088,9 +1088,18 @@ deg2rad = pointwise(
     in_place="function",
     out="promoted",
 )
+
+
+@parallel.writes
+def _degrees(a: Any, out: Any = None) -> Any:
+    if a.dtype.itemsize < 4:
+        return np.rad2deg(a, out)
+    return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
+
+
 rad2deg = pointwise(
     "rad2deg",
-    np.rad2deg,
+    _degrees,
     node_name="Rad2Deg",
     floating=True,
     x=lambda g: g * (180 / math.pi),

@@ -2121,6 +2121,8 @@ def _conversion(dtype: dtypes.dtype) -> Any:
         >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
         {dtype}
     """
+    if dtype is dtypes.bfloat16:  # an example would need a package that is not always there
+        convert.__doc__ = "Return the tensor as bfloat16 (needs the extra `bf16`), itself where it is that already."
     return convert
 
 
