@@ -127,8 +127,8 @@ def takes(function: Any, parameter: str) -> bool:
         if parameter == "out" and function.rule is not None:
             return True
         named = {parameter, NUMPY.get(parameter)}
-        of_tensors = function.names in (("input",), ("input", "other"), ("input", "n"))
-        return (of_tensors and bool(named.intersection(function.names))) or takes(
+        takes_numpys = function.of_tensors or function.names == ("input", "n")
+        return (takes_numpys and bool(named.intersection(function.names))) or takes(
             function.raw, parameter
         )
     code = getattr(function, "__code__", None)

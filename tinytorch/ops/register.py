@@ -56,9 +56,6 @@ NUMPY = {
 #: Functions that ask nobody for an answer, as PyTorch's do not.
 _SILENT = frozenset("as_tensor broadcast_shapes from_numpy is_storage manual_seed tensor".split())
 
-#: The functions of one and of two tensors that have no other arguments.
-_OPERANDS = (("input",), ("input", "other"))
-
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
     """Return PyTorch's error for arguments that fit none of a function's signatures."""
@@ -75,6 +72,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
     Attributes:
         name: the dotted name below `torch`.
         raw: the function that computes.
+        of_tensors: whether it takes one or two tensors, and nothing else.
         rule: how it writes into `out` (a name of `out.RULES`), or None.
         autocast: how it runs where its thread autocasts (of `AUTOCAST`), or None.
         lowered: `raw` as it runs where its thread autocasts.
@@ -111,6 +109,8 @@ class Function(staticmethod):  # type: ignore[type-arg]
         self.names: tuple[str, ...] = (
             code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         )
+        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+        self.of_tensors = self.names in (("input",), ("input", "other")) and not stars
         call = _of_operands(self) if operands else _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
@@ -154,7 +154,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
             if found is not None:
                 return overrides.handle_torch_function(self, found, *args, **kwargs)
         out = kwargs.pop("out", None) if self.rule is not None else None
-        if self.names in _OPERANDS:
+        if self.of_tensors:
             args, kwargs = self._given(args, kwargs), {}
             if self.operands is not None:
                 self._check_operands(args)
