@@ -28,11 +28,7 @@ class NeuralNetwork(nn.Module):
         super().__init__()
         self.flatten = nn.Flatten()
         self.linear_relu_stack = nn.Sequential(
-            nn.Linear(28 * 28, 512),
-            nn.ReLU(),
-            nn.Linear(512, 512),
-            nn.ReLU(),
-            nn.Linear(512, 10),
+            nn.Linear(28 * 28, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
         )
 
     def forward(self, x):
@@ -113,9 +109,7 @@ def resume(path, model, optimizer):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
     option("--epochs", type=int, default=5, help="how often to show every picture (5)")
@@ -184,11 +178,7 @@ def main(argv=None):
         print(f"Epoch {epoch + 1}\n-------------------------------")
         train(train_dataloader, model, loss_fn, optimizer, device, args.no_progress)
         test(test_dataloader, model, loss_fn, device)
-        state = {
-            "epoch": epoch + 1,
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-        }
+        state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
         with or_exit(f"cannot save to {checkpoint_file!r}"):
             torch.save(state, checkpoint_file)
     print("Done!")
@@ -206,8 +196,5 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        print(
-            "\nInterrupted. What was saved stays; --resume goes on from the last checkpoint.",
-            file=sys.stderr,
-        )
+        print("\nInterrupted. What was saved stays; --resume goes on from the last checkpoint.", file=sys.stderr)
         sys.exit(130)

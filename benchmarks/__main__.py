@@ -58,11 +58,7 @@ def compare(
     """Return the row of the work that `make(module)` gives for each side, `per` times in a call."""
     works = [make(module) for module in sides()]
     ours, theirs, ratio = alternate(
-        works[0],
-        works[1] if PYTORCH else None,
-        blocks=blocks,
-        times=times,
-        warm_up=warm_up,
+        works[0], works[1] if PYTORCH else None, blocks=blocks, times=times, warm_up=warm_up
     )
     scale = {"ms": 1e3, "us": 1e6}[unit] / per
     return Row(what, unit, ours * scale, theirs and theirs * scale, ratio, aim)
@@ -99,12 +95,7 @@ def steps(args: argparse.Namespace) -> Iterator[Row]:
         nn = torch.nn
         torch.manual_seed(0)
         model = nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(784, 512),
-            nn.ReLU(),
-            nn.Linear(512, 512),
-            nn.ReLU(),
-            nn.Linear(512, 10),
+            nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
         )
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=1e-3)
         loss_fn = nn.CrossEntropyLoss()
@@ -247,13 +238,9 @@ def forty(args: argparse.Namespace) -> Iterator[Row]:
             theirs = taken[1] * 1e6 if PYTORCH else None
             yield Row(f"{name}, {what}", "us", taken[0] * 1e6, theirs, ratios.get(name))
         if ratios:
-            ours, theirs = (
-                statistics.geometric_mean(each) * 1e6 for each in zip(*found.values(), strict=True)
-            )
+            ours, theirs = (statistics.geometric_mean(each) * 1e6 for each in zip(*found.values(), strict=True))
             ratio = statistics.geometric_mean(ratios.values())
-            yield Row(
-                f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim
-            )
+            yield Row(f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim)
 
 
 #: Whole processes come first: a child's peak memory counts that of the parent it was forked from,
@@ -288,9 +275,7 @@ def line(row: Row) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     option = parser.add_argument
     option("rows", nargs="*", metavar="ROW", help=f"which: {', '.join(ROWS)} (all)")

@@ -84,11 +84,7 @@ def run(arguments: Sequence[str], cwd: str) -> Process:
     with open(os.path.join(cwd, "output.txt"), "w+") as output:
         start = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=cwd,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            [sys.executable, *arguments], cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         _, status, usage = os.wait4(process.pid, 0)
         taken = time.perf_counter() - start

@@ -56,10 +56,7 @@ def bound(torch: Any, call: Callable[..., object], size: int) -> Callable[[], ob
     """Return the call with a library's inputs of `size` x `size`."""
     torch.manual_seed(0)
     # Results of something, as the inputs of most ops in a model are.
-    x, y, v = (
-        (torch.rand(*shape) + 0.1).requires_grad_() * 1
-        for shape in ((size, size), (size, size), (size,))
-    )
+    x, y, v = ((torch.rand(*shape) + 0.1).requires_grad_() * 1 for shape in ((size, size), (size, size), (size,)))
     i = torch.randint(0, size, (size, size))
     m = torch.rand(size, size) > 0.5
     return lambda: call(torch, x, y, v, i, m)

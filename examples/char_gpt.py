@@ -168,9 +168,7 @@ def read(args):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--text", metavar="FILE", help="what to learn, in UTF-8 (the project's own pages)")
     option("--steps", type=int, default=1000, help="of the training (1000)")

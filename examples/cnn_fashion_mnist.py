@@ -43,11 +43,7 @@ class Network(nn.Module):
             nn.ReLU(),
         )
         self.classifier = nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(4 * width * 3 * 3, 128),
-            nn.ReLU(),
-            nn.Dropout(0.1),
-            nn.Linear(128, 10),
+            nn.Flatten(), nn.Linear(4 * width * 3 * 3, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10)
         )
 
     def forward(self, x):
@@ -95,9 +91,7 @@ def load_data(args, train):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
     option("--epochs", type=int, default=5, help="how often to show every picture (5)")
@@ -137,10 +131,7 @@ def main(argv=None):
         loss = train(train_dataloader, model, optimizer, scheduler)
         accuracy = test(test_dataloader, model)
         seconds = time.perf_counter() - start
-        print(
-            f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s",
-            flush=True,
-        )
+        print(f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

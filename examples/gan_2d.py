@@ -93,21 +93,13 @@ def measure(generator, n=10000):
 
 def train(critic, generator, args):
     """Train both networks, to the last step or to Ctrl-C, and return the number of steps."""
-    optimizers = [
-        torch.optim.Adam(model.parameters(), lr=args.lr, betas=(0.0, 0.99))
-        for model in (critic, generator)
-    ]
-    schedulers = [
-        torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps)
-        for optimizer in optimizers
-    ]
+    optimizers = [torch.optim.Adam(model.parameters(), lr=args.lr, betas=(0.0, 0.99)) for model in (critic, generator)]
+    schedulers = [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.steps) for optimizer in optimizers]
     start = time.perf_counter()
     step = 0
     try:
         for step in range(1, args.steps + 1):
-            critics = improve(
-                critic_loss(critic, generator, args.points, args.penalty), optimizers[0]
-            )
+            critics = improve(critic_loss(critic, generator, args.points, args.penalty), optimizers[0])
             generators = improve(generator_loss(critic, generator, args.points), optimizers[1])
             for scheduler in schedulers:
                 scheduler.step()
@@ -142,9 +134,7 @@ def draw(path, generator):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--steps", type=int, default=4000, help="of each network (4000)")
     option("--points", type=int, default=256, help="true ones and others in a step (256)")

@@ -75,9 +75,7 @@ def load_data(args, train):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
     option("--epochs", type=int, default=5, help="how often to show every picture (5)")
@@ -118,10 +116,7 @@ def main(argv=None):
         loss = train(train_dataloader, model, optimizer, scheduler)
         accuracy = test(test_dataloader, model)
         seconds = time.perf_counter() - start
-        print(
-            f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s",
-            flush=True,
-        )
+        print(f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -156,9 +156,7 @@ def draw(path, model, losses):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--seed", type=int, default=0, help="of the first weights and all points (0)")
     option("--steps", type=int, default=15000, help="of the training (15000)")

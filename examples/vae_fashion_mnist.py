@@ -34,12 +34,8 @@ class VAE(nn.Module):
     def __init__(self, latent, hidden):
         super().__init__()
         self.latent = latent
-        self.encoder = nn.Sequential(
-            nn.Flatten(), nn.Linear(28 * 28, hidden), nn.ReLU(), nn.Linear(hidden, 2 * latent)
-        )
-        self.decoder = nn.Sequential(
-            nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, 28 * 28)
-        )
+        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, hidden), nn.ReLU(), nn.Linear(hidden, 2 * latent))
+        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, 28 * 28))
 
     def forward(self, x):
         """Return the logits of decoded pictures, (B, 784), and mean and log variance of their points."""
@@ -109,9 +105,7 @@ def load_data(args, train):
 
 def parse(argv):
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
     option("--epochs", type=int, default=10, help="how often to show every picture (10)")

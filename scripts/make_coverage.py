@@ -56,9 +56,7 @@ class Family:
 
     def has(self, section: str, name: str) -> bool:
         """Return whether the family has this name."""
-        return any(
-            where in ("", section) and pattern.fullmatch(name) for where, pattern in self.patterns
-        )
+        return any(where in ("", section) and pattern.fullmatch(name) for where, pattern in self.patterns)
 
 
 FAMILIES = [
@@ -69,9 +67,7 @@ FAMILIES = [
         "torch.linalg:eig torch.linalg:eigvals",
     ),
     Family(
-        "Windows and short-time Fourier transforms",
-        "they serve spectra, which are complex.",
-        "stft istft .*_window",
+        "Windows and short-time Fourier transforms", "they serve spectra, which are complex.", "stft istft .*_window"
     ),
     Family(
         "Sparse tensors",
@@ -110,11 +106,7 @@ FAMILIES = [
         "ScalingType SwizzleType",
     ),
     Family("Symbolic shapes", "they belong to the compiler.", "Sym.* sym_.*"),
-    Family(
-        "Autocast's switches",
-        "undocumented plumbing below `torch.autocast`.",
-        "(get|set|is)_autocast_.*",
-    ),
+    Family("Autocast's switches", "undocumented plumbing below `torch.autocast`.", "(get|set|is)_autocast_.*"),
     Family(
         "The dispatcher and other internals",
         "undocumented (but for `Tag`); they show how PyTorch is built, which is not how tinytorch is.",
@@ -137,11 +129,7 @@ FAMILIES = [
         "the name is there and raises an error that says what to call now.",
         "torch:(eig|lstsq|solve|symeig|matrix_rank) torch.Tensor:(eig|lstsq|solve|symeig|reinforce)",
     ),
-    Family(
-        "DataPipes",
-        "deprecated in PyTorch: its data sets and loaders took their place.",
-        ".*DataPipe DataChunk",
-    ),
+    Family("DataPipes", "deprecated in PyTorch: its data sets and loaders took their place.", ".*DataPipe DataChunk"),
 ]
 
 
@@ -182,8 +170,7 @@ def public(section: str, place: Any) -> list[str]:
         foreign = home.partition(".")[0] not in ("torch", section)
         # A class or function of another module that this one imports, and does not declare to be its own.
         borrowed = (
-            section not in (*MAIN[:2], "torch.nn.functional")
-            and name not in getattr(place, "__all__", [name])
+            section not in (*MAIN[:2], "torch.nn.functional") and name not in getattr(place, "__all__", [name])
         ) or (section not in MAIN[:2] and name in IMPORTED)
         if foreign or borrowed or (section != "torch" and value is torch_of("Tensor")):
             continue
@@ -228,9 +215,7 @@ def survey() -> dict[str, Section]:
             family = next((f for f in FAMILIES if f.has(name, each)), None)
             # What PyTorch's raises for a dense tensor on a CPU, ours may raise too: that is no less than the same. But
             # it does not make a family that is left out one that is there.
-            if callable(found) and not refuses(
-                found, "NotImplementedError" if family is None else ""
-            ):
+            if callable(found) and not refuses(found, "NotImplementedError" if family is None else ""):
                 section.have.append(each)
             elif family is None:
                 section.missing.append(each)
@@ -241,12 +226,7 @@ def survey() -> dict[str, Section]:
 
 def listed(names: list[str]) -> str:
     """Return names as a paragraph."""
-    return textwrap.fill(
-        ", ".join(f"`{name}`" for name in names),
-        118,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return textwrap.fill(", ".join(f"`{name}`" for name in names), 118, break_long_words=False, break_on_hyphens=False)
 
 
 def page(sections: dict[str, Section]) -> str:
@@ -273,9 +253,7 @@ def page(sections: dict[str, Section]) -> str:
         lines.append(row(f"`{name}`", [sections[name]]))
     lines += ["", "## Left out, and why", ""]
     for family in FAMILIES:
-        parts = {
-            n: s.left_out[family.title] for n, s in sections.items() if family.title in s.left_out
-        }
+        parts = {n: s.left_out[family.title] for n, s in sections.items() if family.title in s.left_out}
         if not parts:
             continue
         lines += [f"### {family.title}", "", family.reason[0].upper() + family.reason[1:], ""]

@@ -91,9 +91,7 @@ def _named(match: re.Match[str]) -> str:
 def plain(node: ast.AST) -> str:
     """Return source text in which builtins are named in full: Tensor has methods `float`, `int`, `bool`, `type`."""
     text = re.sub(
-        r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)",
-        _named,
-        ast.unparse(node),
+        r"\b(int|float|bool|complex|type)\b(?!=|\()|(?<=: )(int|float|bool|complex)(?==)", _named, ast.unparse(node)
     )
     return re.sub(r"\bdevice$", "_device", text)
 
@@ -132,21 +130,11 @@ def bound(own: set[str]) -> list[str]:
     lines, sources = [], written()
     for name in sorted(set(register.methods) - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
-        parts = (
-            [function.fget, function.fset, function.fdel]
-            if isinstance(function, property)
-            else [function]
-        )
-        for kind, part in zip(
-            ("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False
-        ):
+        parts = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]
+        for kind, part in zip(("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False):
             if part is None:
                 continue
-            node = (
-                sources.get(f"{part.__module__}.{part.__qualname__}")
-                if inspect.isfunction(part)
-                else None
-            )
+            node = sources.get(f"{part.__module__}.{part.__qualname__}") if inspect.isfunction(part) else None
             if isinstance(function, property):
                 lines.append(f"    @{kind}\n")
             if node is not None:
@@ -165,9 +153,5 @@ if __name__ == "__main__":
     path = HERE / "core/tensor.pyi"
     text = stub()
     if "--check" in sys.argv[1:]:
-        sys.exit(
-            0
-            if path.exists() and path.read_text() == text
-            else "run scripts/make_stub.py: the stub is stale"
-        )
+        sys.exit(0 if path.exists() and path.read_text() == text else "run scripts/make_stub.py: the stub is stale")
     path.write_text(text)

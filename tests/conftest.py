@@ -36,9 +36,7 @@ def seeded(test: Any) -> Any:
 def libraries_as_they_begin() -> Iterator[None]:
     """Undo what a test may change for the whole process, so that the order of tests does not matter."""
     yield
-    if (
-        _overrides.active
-    ):  # a class derived from Tensor: all functions ask for its `__torch_function__`
+    if _overrides.active:  # a class derived from Tensor: all functions ask for its `__torch_function__`
         _overrides.deactivate()
     if torch is not None:  # its compiler turns the checks of distributions off
         torch.distributions.Distribution.set_default_validate_args(True)
@@ -53,7 +51,5 @@ def pytest_report_header() -> list[str]:
     """Say what a long run started from, and whether the oracle lacks a part."""
     lines = [f"hypothesis seed: TINYTORCH_SEED={SEED}"] if PROFILE == "long" else []
     if torch is not None and importlib.util.find_spec("ml_dtypes") is None:
-        lines.append(
-            "PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'"
-        )
+        lines.append("PyTorch without ml_dtypes, comparisons of bfloat16 fail: pip install -e '.[oracle]'")
     return lines

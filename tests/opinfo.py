@@ -111,9 +111,7 @@ def our_tensor(tensor: Any, made: dict[Any, Any]) -> Any:
     where = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
     try:
         result = made[place].as_strided(*where)
-    except (
-        RuntimeError
-    ) as error:  # PyTorch, when it refused another use of it, has taken its memory
+    except RuntimeError as error:  # PyTorch, when it refused another use of it, has taken its memory
         raise Absent(str(error)) from None
     made[id(tensor)] = result.detach().requires_grad_(tensor.requires_grad)
     return made[id(tensor)]
@@ -193,9 +191,7 @@ def named_anew(function: Any, depth: int = 0) -> Any:
     names = {name for code in codes for name in code.co_names} & function.__globals__.keys()
     scope = {**function.__globals__, **{name: change(function.__globals__[name]) for name in names}}
     cells = [types.CellType(change(cell.cell_contents)) for cell in function.__closure__ or ()]
-    result = types.FunctionType(
-        codes[0], scope, function.__name__, function.__defaults__, tuple(cells) or None
-    )
+    result = types.FunctionType(codes[0], scope, function.__name__, function.__defaults__, tuple(cells) or None)
     result.__kwdefaults__ = function.__kwdefaults__
     return result
 
@@ -234,9 +230,7 @@ def functions(info: Any, kind: str) -> tuple[Any, Any]:
 class Side:
     """A sample run by one library, as far as it has come: the call, the gradients, the second gradients."""
 
-    def __init__(
-        self, library: Any, function: Any, arguments: tuple[Any, ...], leaves: list[Any]
-    ) -> None:
+    def __init__(self, library: Any, function: Any, arguments: tuple[Any, ...], leaves: list[Any]) -> None:
         self.library = library
         self.function = function
         self.arguments = arguments
@@ -262,9 +256,7 @@ class Side:
             self.library.tensor(numbers.integers(-8, 9, tuple(x.shape)) / 4, dtype=x.dtype)
             for x in outputs
         ]
-        grads = self.library.autograd.grad(
-            outputs, self.leaves, weights, allow_unused=True, create_graph=again
-        )
+        grads = self.library.autograd.grad(outputs, self.leaves, weights, allow_unused=True, create_graph=again)
         self.results = list(grads)
 
 
@@ -360,15 +352,10 @@ def of_errors(mine: Exception | None, theirs: Exception | None) -> Iterator[tupl
     elif mine is None and theirs is not None:
         yield "passes", f"PyTorch: {type(theirs).__name__}: {theirs}"
     elif not isinstance(mine, type(theirs)):
-        yield (
-            "error",
-            f"{type(mine).__name__}: {mine} / {type(theirs).__name__}: {theirs}",
-        )
+        yield ("error", f"{type(mine).__name__}: {mine} / {type(theirs).__name__}: {theirs}")
 
 
-def of_sample(
-    info: Any, pair: tuple[Any, Any], sample: Any, kind: str
-) -> Iterator[tuple[str, str]]:
+def of_sample(info: Any, pair: tuple[Any, Any], sample: Any, kind: str) -> Iterator[tuple[str, str]]:
     """Give what differs for a sample."""
     given = (sample.input, tuple(sample.args), sample.kwargs)
     leaves = [x for x in flat(list(given)) if isinstance(x, torch.Tensor) and x.requires_grad]
@@ -398,21 +385,13 @@ def of_sample(
 
     for order, prefix in enumerate(("", "gradient ", "second gradient ")):
         if order == 0:
-            failed = [
-                attempt(lambda: mine.call(own, in_place)),
-                attempt(lambda: theirs.call(process, in_place)),
-            ]
+            failed = [attempt(lambda: mine.call(own, in_place)), attempt(lambda: theirs.call(process, in_place))]
         else:
-            failed = [
-                attempt(functools.partial(side.differentiate, masks[-1], again))
-                for side in (mine, theirs)
-            ]
+            failed = [attempt(functools.partial(side.differentiate, masks[-1], again)) for side in (mine, theirs)]
         if any(failed):
             yield from ((prefix + word, text) for word, text in of_errors(*failed))
             return
-        if len(mine.results) != len(theirs.results) or (
-            order == 0 and mine.kind.__name__ != theirs.kind.__name__
-        ):
+        if len(mine.results) != len(theirs.results) or (order == 0 and mine.kind.__name__ != theirs.kind.__name__):
             yield "type", f"{mine.kind} / {theirs.kind}"
             return
         exact.kind = type(None)
@@ -426,9 +405,7 @@ def of_sample(
                 yield prefix + word, text
                 wrong = wrong or word not in ("strides", "node")
         mask = [
-            isinstance(y, torch.Tensor)
-            and x is not None
-            and bool(x.requires_grad and y.requires_grad)
+            isinstance(y, torch.Tensor) and x is not None and bool(x.requires_grad and y.requires_grad)
             for x, y in zip(mine.results, theirs.results, strict=True)
         ]
         masks.append(mask)
@@ -534,9 +511,7 @@ def _findings(info: Any, most: dict[str, int] | None) -> dict[str, str]:
             samples[dtype] = list(made) if most is None else quick(iter(made))
         chosen = evenly(samples[dtype], None if most is None else most[kind])
         for sample in chosen:
-            if kind != "in place" or not (
-                sample.broadcasts_input or not isinstance(sample.input, torch.Tensor)
-            ):
+            if kind != "in place" or not (sample.broadcasts_input or not isinstance(sample.input, torch.Tensor)):
                 note(kind, sample, of_sample(info, pair, sample, kind))
     return found
 

@@ -19,9 +19,7 @@ except ImportError:
     torch = None
 
 if torch is not None:
-    torch.set_warn_always(
-        True
-    )  # else some warnings come once in a process, in whichever test is first
+    torch.set_warn_always(True)  # else some warnings come once in a process, in whichever test is first
 
 #: Marks a test that compares with PyTorch.
 needs_oracle = pytest.mark.skipif(torch is None, reason="PyTorch (the oracle) is not installed")

@@ -32,9 +32,7 @@ def in_pytorchs_name(text: str) -> str:
     return text.replace("tinytorch", "torch")
 
 
-def outcome(
-    program: Callable[[Any], Any], library: Any, to_the_word: bool = False
-) -> tuple[Any, list[str]]:
+def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = False) -> tuple[Any, list[str]]:
     """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
     library.manual_seed(0)
     with warnings.catch_warnings(record=True) as caught:
@@ -55,32 +53,19 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z_]{4,}", text.lower()))
 
 
-def compare(
-    ours: Any,
-    theirs: Any,
-    rtol: float,
-    atol: float,
-    where: str = "result",
-    to_the_word: bool = False,
-) -> None:
+def compare(ours: Any, theirs: Any, rtol: float, atol: float, where: str = "result", to_the_word: bool = False) -> None:
     """Assert that two outcomes are the same; of modules, what they print."""
     if isinstance(theirs, Raised) or isinstance(ours, Raised):
-        assert isinstance(theirs, Raised) and isinstance(ours, Raised), (
-            f"{where}: {ours!r} against {theirs!r}"
-        )
+        assert isinstance(theirs, Raised) and isinstance(ours, Raised), f"{where}: {ours!r} against {theirs!r}"
         assert ours.kind == theirs.kind, f"{where}: {ours!r} against {theirs!r}"
         if to_the_word:
             assert ours.text == theirs.text, f"{where}: {ours!r} against {theirs!r}"
         # Recognisable: PyTorch's first sentence, but for names and numbers.
         sentence = re.split(r"\.\s|\n", theirs.text)[0]
         lost = words(sentence) - words(ours.text)
-        assert len(lost) <= 0.4 * len(words(sentence)), (
-            f"{where}: {ours.text!r} lacks {lost} of {theirs.text!r}"
-        )
+        assert len(lost) <= 0.4 * len(words(sentence)), f"{where}: {ours.text!r} lacks {lost} of {theirs.text!r}"
     elif isinstance(theirs, (list, tuple)):
-        assert isinstance(ours, (list, tuple)) and len(ours) == len(theirs), (
-            f"{where}: {ours!r} against {theirs!r}"
-        )
+        assert isinstance(ours, (list, tuple)) and len(ours) == len(theirs), f"{where}: {ours!r} against {theirs!r}"
         for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
             compare(mine, other, rtol, atol, f"{where}[{k}]", to_the_word)
     elif isinstance(theirs, dict):
@@ -91,13 +76,9 @@ def compare(
         assert isinstance(ours, tinytorch.Tensor), f"{where}: {ours!r}"
         assert str(ours.dtype) == str(theirs.dtype), f"{where}: {ours.dtype} against {theirs.dtype}"
         assert tuple(ours.shape) == tuple(theirs.shape), where
-        assert ours.requires_grad == theirs.requires_grad, (
-            f"{where}: requires_grad {ours.requires_grad}"
-        )
+        assert ours.requires_grad == theirs.requires_grad, f"{where}: requires_grad {ours.requires_grad}"
         assert ours.is_leaf == theirs.is_leaf, f"{where}: is_leaf {ours.is_leaf}"
-        np.testing.assert_allclose(
-            ours.detach().numpy(), theirs.detach().numpy(), rtol, atol, err_msg=where
-        )
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol, atol, err_msg=where)
     elif isinstance(theirs, np.ndarray):
         np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=where)
     elif isinstance(theirs, float):

@@ -198,11 +198,7 @@ WIDEST = """
     x.index_copy(0, torch.tensor([2]), y[:1])
 """
 
-CALLS = [
-    line.strip()
-    for text in (PRODUCTS, IN_FLOAT32, OTHERS, WIDEST)
-    for line in text.strip().splitlines()
-]
+CALLS = [line.strip() for text in (PRODUCTS, IN_FLOAT32, OTHERS, WIDEST) for line in text.strip().splitlines()]
 
 
 def called(torch: Any, call: str, low: str, kinds: dict[str, str]) -> Any:
@@ -264,9 +260,7 @@ def test_precision_of_bfloat16(call: str) -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "call", [call for call in CALLS if not re.search(r"torch\.(eye|ones|.*lu_solve)\(", call)]
-)
+@pytest.mark.parametrize("call", [call for call in CALLS if not re.search(r"torch\.(eye|ones|.*lu_solve)\(", call)])
 def test_precision_of_float64(call: str) -> None:
     alike(call, "bfloat16", {"": "float64"}, 1e-6)
 
@@ -308,7 +302,7 @@ MIXED = """
         {"": "float32", "m": "float64", "t": "float64", "x": "float64", "d": "float64", "s": "float64"},
     ],
     ids=["bfloat16", "float32", "float16", "float64"],
-)  # fmt: skip
+)
 def test_mixed_precisions(kinds: dict[str, str], call: str) -> None:
     alike(call, "bfloat16", kinds, 0.05)
 
@@ -344,18 +338,12 @@ def test_the_lists_are_complete() -> None:
     for name, function in register.functions.items():
         if function.autocast:
             ours.add(name.replace("linalg.", "linalg_").rpartition(".")[2])
-    missing = [
-        name
-        for name in listed
-        if name.partition(".")[0] not in ours and name not in NONE_HERE.split()
-    ]
+    missing = [name for name in listed if name.partition(".")[0] not in ours and name not in NONE_HERE.split()]
     assert not missing
 
 
 def test_each_way_to_run_applies_to_something() -> None:
-    assert {function.autocast for function in register.functions.values()} - {
-        None
-    } == register.AUTOCAST.keys()
+    assert {function.autocast for function in register.functions.values()} - {None} == register.AUTOCAST.keys()
 
 
 # What users see -----------------------------------------------------------------------------------
@@ -474,9 +462,9 @@ def unexpected(torch: Any) -> Any:
 
 def promoted_in_order(torch: Any) -> Any:
     with torch.autocast("cpu"):
-        return torch.cat(
-            [torch.ones(2), torch.ones(2).half(), torch.ones(2).double()]
-        ), torch.stack([torch.ones(2).int(), torch.ones(2).bfloat16()])
+        return torch.cat([torch.ones(2), torch.ones(2).half(), torch.ones(2).double()]), torch.stack(
+            [torch.ones(2).int(), torch.ones(2).bfloat16()]
+        )
 
 
 def kept(torch: Any) -> list[Any]:
@@ -535,9 +523,7 @@ def own_function(torch: Any) -> list[Any]:
         @staticmethod
         @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
         def forward(ctx, x, more):
-            seen.append(
-                (torch.is_autocast_enabled("cpu"), x.dtype, more["y"][0].dtype, (x @ x).dtype)
-            )
+            seen.append((torch.is_autocast_enabled("cpu"), x.dtype, more["y"][0].dtype, (x @ x).dtype))
             return x * 2
 
         @staticmethod
@@ -583,12 +569,7 @@ def recurrent(torch: Any) -> list[Any]:
             with torch.autocast("cpu"):
                 out, state = layer(given)
             out = out.data if given is packed else out
-            seen.append(
-                [
-                    out.dtype,
-                    [each.dtype for each in state] if isinstance(state, tuple) else state.dtype,
-                ]
-            )
+            seen.append([out.dtype, [each.dtype for each in state] if isinstance(state, tuple) else state.dtype])
             seen.append(out.detach().float())
             layer.zero_grad()
             out.float().sum().backward()
@@ -657,14 +638,7 @@ def other_modes(torch: Any) -> list[Any]:
     with torch.autocast("cpu"), ad.dual_level():
         made = torch.nn.functional.linear(ad.make_dual(x, torch.ones(2, 2)), w)
         primal, tangent = ad.unpack_dual(made)
-    return [
-        seen,
-        w.grad,
-        forgotten,
-        primal.detach(),
-        tangent.detach(),
-        torch.is_autocast_enabled("cpu"),
-    ]
+    return [seen, w.grad, forgotten, primal.detach(), tangent.detach(), torch.is_autocast_enabled("cpu")]
 
 
 PROGRAMS = [
@@ -750,9 +724,7 @@ try:
 except ImportError as error:
     print(error, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
 """
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert printed.stdout == (
         "bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes False torch.bfloat16\n"
     )
@@ -794,9 +766,7 @@ def trained(torch: Any, low: str, scaled: bool) -> list[Any]:
 @needs_oracle
 @pytest.mark.parametrize(("low", "scaled"), [("bfloat16", False), ("float16", True)])
 def test_training(low: str, scaled: bool) -> None:
-    (ours, our_scales, _), (theirs, their_scales, _) = (
-        trained(library, low, scaled) for library in (tinytorch, torch)
-    )
+    (ours, our_scales, _), (theirs, their_scales, _) = (trained(library, low, scaled) for library in (tinytorch, torch))
     assert our_scales == their_scales
     if scaled:
         assert min(our_scales) < 2.0**20  # it was too large for float16

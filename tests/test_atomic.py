@@ -107,12 +107,8 @@ def test_without_a_name_nothing_is_seen_of_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), MemoryError()]
-)
-def test_a_block_that_fails_changes_nothing(
-    tmp_path: Path, way: str, known: bool, error: BaseException
-) -> None:
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), MemoryError()])
+def test_a_block_that_fails_changes_nothing(tmp_path: Path, way: str, known: bool, error: BaseException) -> None:
     path = tmp_path / "a"
     if known:
         path.write_bytes(b"old")
@@ -144,9 +140,7 @@ def interrupt(*args: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_bytes_reach_the_disk_before_the_name(
-    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a first one")
     calls: list[str] = []
     for name in ("fsync", "link", "replace"):
@@ -292,9 +286,7 @@ def test_a_new_file_where_none_may_be_made(folder: Path, way: str) -> None:
 @posix
 @pytest.mark.parametrize("kind", ["replaced", *KINDS])
 @pytest.mark.parametrize("old", [b"", b"short", b"o" * 50_000, b"o" * 200_000])
-def test_a_full_disk(
-    folder: Path, way: str, kind: str, old: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit on the size of files stops a write in its middle, as a full disk does."""
     import resource
 
@@ -407,9 +399,7 @@ with replacing(sys.argv[1]) as file:
 @posix
 @pytest.mark.parametrize("moment", ["in the block", "at the end"])
 @pytest.mark.parametrize("named", ["named", "unnamed"])
-def test_what_a_killed_writer_leaves_the_next_removes(
-    tmp_path: Path, moment: str, named: str
-) -> None:
+def test_what_a_killed_writer_leaves_the_next_removes(tmp_path: Path, moment: str, named: str) -> None:
     if named == "named" and not hasattr(os, "O_TMPFILE"):
         pytest.skip("every file has a name here")
     path = tmp_path / "a"
@@ -493,9 +483,7 @@ def test_what_is_locked_or_no_file_stays(
     tmp_path: Path, make: Callable[[str, float], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "node", lambda: "here")
-    locked, link, pipe = make("here", 7200), *(
-        tmp_path / f".tinytorch-here-{name}.part" for name in ("link", "folder")
-    )  # fmt: skip
+    locked, link, pipe = make("here", 7200), *(tmp_path / f".tinytorch-here-{name}.part" for name in ("link", "folder"))
     (tmp_path / "precious").write_bytes(b"")
     link.symlink_to("precious")
     pipe.mkdir()
@@ -521,9 +509,7 @@ def test_a_disk_without_locks(
     assert (tmp_path / "a").read_bytes() == b"new" and left.exists()
 
 
-def test_a_file_that_was_taken_for_left_over_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its making and its locking another process may remove it."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     real, removed = _atomic._lock, []
@@ -578,9 +564,7 @@ def test_two_processes_write_one_file(tmp_path: Path, how: str) -> None:
         pytest.skip("every file has a name here")
     path = tmp_path / "a"
     path.write_bytes(b"o" * 1000)
-    threads = [
-        threading.Thread(target=run, args=(OFTEN, str(path), letter, how)) for letter in "xy"
-    ]
+    threads = [threading.Thread(target=run, args=(OFTEN, str(path), letter, how)) for letter in "xy"]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):

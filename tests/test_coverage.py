@@ -34,9 +34,7 @@ def load_script() -> Any:
 
 coverage = load_script()
 #: The page is of this version: another one has other names.
-of_this_version = pytest.mark.skipif(
-    not torch.__version__.startswith("2.13"), reason="the table is of PyTorch 2.13"
-)
+of_this_version = pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="the table is of PyTorch 2.13")
 
 
 @cache
@@ -95,9 +93,7 @@ def in_schemas(section: str, name: str) -> set[str]:
     found: set[str] = set()
     for schema in torch._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}"):
         arguments = schema.arguments
-        if any("Tensor" in str(each.type) for each in arguments) and not any(
-            each.is_out for each in arguments
-        ):
+        if any("Tensor" in str(each.type) for each in arguments) and not any(each.is_out for each in arguments):
             found |= {each.name for each in arguments}
     return {"input" if each == "self" else each for each in found}
 
@@ -128,9 +124,7 @@ def takes(function: Any, parameter: str) -> bool:
             return True
         named = {parameter, NUMPY.get(parameter)}
         takes_numpys = function.of_tensors or function.names == ("input", "n")
-        return (takes_numpys and bool(named.intersection(function.names))) or takes(
-            function.raw, parameter
-        )
+        return (takes_numpys and bool(named.intersection(function.names))) or takes(function.raw, parameter)
     code = getattr(function, "__code__", None)
     made = getattr(function, "op", None)
     if made is not None and code is not None:
@@ -207,11 +201,7 @@ def positions_of_ours(section: str, name: str) -> list[str]:
     ours = both(section, name)[0]
     made = getattr(ours, "op", None)
     try:
-        found = (
-            by_position(inspect.signature(ours))
-            if made is None
-            else made.arguments[: made.positional]
-        )
+        found = by_position(inspect.signature(ours)) if made is None else made.arguments[: made.positional]
     except (TypeError, ValueError):
         return []
     found = [engine._PUBLIC.get(each, each) for each in found]

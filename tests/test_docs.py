@@ -78,9 +78,7 @@ def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("page", "start", "heading", "examples"), [case for case in CASES if case.values[2] not in OURS]
 )
-def test_examples_print_the_same_with_pytorch(
-    page, start, heading, examples, tmp_path, monkeypatch
-):
+def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(page, heading, start + examples, "torch")
 
@@ -92,10 +90,7 @@ def overlooked():
         for name, member in vars(owner).items():
             function = getattr(member, "fget", member)
             made = "<locals>" in getattr(function, "__qualname__", "")
-            own = getattr(function, "__module__", "") in (
-                "tinytorch.core.op",
-                "tinytorch.core.tensor",
-            )
+            own = getattr(function, "__module__", "") in ("tinytorch.core.op", "tinytorch.core.tensor")
             if (made or own) and ">>>" in (member.__doc__ or ""):
                 found[member.__doc__] = name
     return [pytest.param(name, text, id=name) for text, name in found.items()]
@@ -110,14 +105,10 @@ def test_examples_of_what_is_made(name, text, library):
 def test_every_message_of_the_table_is_met():
     page = ROOT / "docs" / "autograd.md"
     messages = re.findall(
-        r"^\| `(.+?)`(?: \(a warning\))? \|.*\|.*\|$",
-        page.read_text("utf-8").split("## Which error")[1],
-        re.M,
+        r"^\| `(.+?)`(?: \(a warning\))? \|.*\|.*\|$", page.read_text("utf-8").split("## Which error")[1], re.M
     )
     assert len(messages) > 20
-    wanted = " ".join(
-        example.want for _, examples in sections(page)[1] for example in examples
-    ).lower()
+    wanted = " ".join(example.want for _, examples in sections(page)[1] for example in examples).lower()
     for message in messages:
         assert f"error: {message.lower()}" in wanted or f"warning: {message.lower()}" in wanted
 

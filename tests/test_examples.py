@@ -52,9 +52,7 @@ def test_it_learns(capsys):
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    ("sizes", "steps"), [(SMALL, 100), (["--log-every", "1"], 20)], ids=["small", "by default"]
-)
+@pytest.mark.parametrize(("sizes", "steps"), [(SMALL, 100), (["--log-every", "1"], 20)], ids=["small", "by default"])
 def test_losses_are_pytorchs(sizes, steps, capsys):
     """The program's text with `import torch`: the first losses, and the error, agree."""
     outputs = []
@@ -533,11 +531,7 @@ def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch,
 def test_as_a_process(name, data, tmp_path):
     """As users start it, in a folder of their own."""
     process = subprocess.run(
-        [
-            sys.executable,
-            str(models.EXAMPLES / f"{name}.py"),
-            *SHORT[name].format(data=data).split(),
-        ],
+        [sys.executable, str(models.EXAMPLES / f"{name}.py"), *SHORT[name].format(data=data).split()],
         cwd=tmp_path,
         capture_output=True,
         text=True,

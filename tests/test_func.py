@@ -17,9 +17,7 @@ from tests.same import same_as_pytorch
 from tinytorch.func.pytree import describe, flatten, unflatten
 
 if torch is not None:
-    with (
-        warnings.catch_warnings()
-    ):  # what PyTorch loads when it is first used gives warnings of its own
+    with warnings.catch_warnings():  # what PyTorch loads when it is first used gives warnings of its own
         warnings.simplefilter("ignore")
         torch.func.jacfwd(torch.sin)(torch.ones(1))
 
@@ -68,28 +66,18 @@ test_values = check_all(
     {
         "grad": lambda t: t.func.grad(bowl)(matrix(t)),
         "grad of one": lambda t: t.func.grad(lambda x, y: (x * y).sum())(vector(t), matrix(t)),
-        "grad of another": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=1)(
-            vector(t), matrix(t)
-        ),
-        "grad of the last": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=-1)(
-            vector(t), matrix(t)
-        ),
-        "grad of both": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=(1, 0))(
-            vector(t), matrix(t)
-        ),
-        "grad of the same twice": lambda t: (lambda x: t.func.grad(lambda x, y: (x * y).sum())(x, x))(
-            vector(t)
-        ),
+        "grad of another": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=1)(vector(t), matrix(t)),
+        "grad of the last": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=-1)(vector(t), matrix(t)),
+        "grad of both": lambda t: t.func.grad(lambda x, y: (x * y).sum(), argnums=(1, 0))(vector(t), matrix(t)),
+        "grad of the same twice": lambda t: (lambda x: t.func.grad(lambda x, y: (x * y).sum())(x, x))(vector(t)),
         "grad with keywords": lambda t: t.func.grad(lambda x, y=1, *, s: (x * y * s).sum())(
             vector(t), y=3, s=vector(t)
         ),
-        "grad with aux": lambda t: t.func.grad(lambda x: (bowl(x), {"a": x * 2, "b": [x]}), has_aux=True)(
+        "grad with aux": lambda t: t.func.grad(lambda x: (bowl(x), {"a": x * 2, "b": [x]}), has_aux=True)(vector(t)),
+        "grad and value": lambda t: t.func.grad_and_value(bowl)(vector(t)),
+        "grad and value with aux": lambda t: t.func.grad_and_value(lambda x: (bowl(x), x.cos()), has_aux=True)(
             vector(t)
         ),
-        "grad and value": lambda t: t.func.grad_and_value(bowl)(vector(t)),
-        "grad and value with aux": lambda t: t.func.grad_and_value(
-            lambda x: (bowl(x), x.cos()), has_aux=True
-        )(vector(t)),
         "grad of a constant": lambda t: t.func.grad(lambda x: t.ones(()))(vector(t)),
         "grad through integers": lambda t: t.func.grad(lambda x: x.sum().long())(vector(t)),
         "vjp": lambda t: t.func.vjp(wave, vector(t))[1](vector(t)),
@@ -104,28 +92,20 @@ test_values = check_all(
             lambda x, y: (x * y, y.sum()), (vector(t), matrix(t)), (vector(t) * 2, matrix(t) - 1)
         ),
         "jvp of a constant": lambda t: t.func.jvp(lambda x: t.ones(2), (vector(t),), (vector(t),)),
-        "jvp with aux": lambda t: t.func.jvp(
-            lambda x: (wave(x), x * 2), (vector(t),), (vector(t),), has_aux=True
-        ),
+        "jvp with aux": lambda t: t.func.jvp(lambda x: (wave(x), x * 2), (vector(t),), (vector(t),), has_aux=True),
         "jacrev": lambda t: t.func.jacrev(wave)(vector(t)),
         "jacrev of a matrix": lambda t: t.func.jacrev(wave)(matrix(t)),
         "jacrev of both": lambda t: t.func.jacrev(lambda x, y: y @ x, argnums=(0, 1))(vector(t), matrix(t)),
         "jacrev in chunks": lambda t: t.func.jacrev(wave, chunk_size=2)(vector(t)),
-        "jacrev with aux": lambda t: t.func.jacrev(lambda x: (wave(x), {"a": x * 2}), has_aux=True)(
-            vector(t)
-        ),
+        "jacrev with aux": lambda t: t.func.jacrev(lambda x: (wave(x), {"a": x * 2}), has_aux=True)(vector(t)),
         "jacrev of a constant": lambda t: t.func.jacrev(lambda x: t.ones(2))(vector(t)),
         "jacrev of nothing": lambda t: t.func.jacrev(lambda x: x)(t.zeros(0)),
         "jacrev to nothing": lambda t: t.func.jacrev(lambda x: x[:0])(vector(t)),
         "jacfwd": lambda t: t.func.jacfwd(wave)(vector(t)),
         "jacfwd of a matrix": lambda t: t.func.jacfwd(wave)(matrix(t)),
-        "jacfwd of one of two": lambda t: t.func.jacfwd(lambda x, y: y @ x, argnums=(1,))(
-            vector(t), matrix(t)
-        ),
+        "jacfwd of one of two": lambda t: t.func.jacfwd(lambda x, y: y @ x, argnums=(1,))(vector(t), matrix(t)),
         "jacfwd of all": lambda t: t.func.jacfwd(lambda x, y: y @ x, argnums=None)(vector(t), matrix(t)),
-        "jacfwd with aux": lambda t: t.func.jacfwd(lambda x: (wave(x), {"a": x * 2}), has_aux=True)(
-            vector(t)
-        ),
+        "jacfwd with aux": lambda t: t.func.jacfwd(lambda x: (wave(x), {"a": x * 2}), has_aux=True)(vector(t)),
         "jacfwd of a constant": lambda t: t.func.jacfwd(lambda x: t.ones(2))(vector(t)),
         "jacfwd of nothing": lambda t: t.func.jacfwd(lambda x: x)(t.zeros(0)),
         "hessian": lambda t: t.func.hessian(bowl)(vector(t)),
@@ -134,14 +114,12 @@ test_values = check_all(
         ),
         "hessian of a vector function": lambda t: t.func.hessian(wave)(vector(t)),
     }
-)  # fmt: skip
+)
 
 
 test_containers = check_all(
     {
-        "grad": lambda t: t.func.grad(lambda p: (p["w"] * p["b"][0] ** 2).sum())(
-            {"w": vector(t), "b": [matrix(t)]}
-        ),
+        "grad": lambda t: t.func.grad(lambda p: (p["w"] * p["b"][0] ** 2).sum())({"w": vector(t), "b": [matrix(t)]}),
         "grad, named tuple": lambda t: list(
             t.func.grad(lambda p: (p.first * p.second**2).sum())(Pair(vector(t), matrix(t)))
         ),
@@ -166,7 +144,7 @@ test_containers = check_all(
             {"a": vector(t), "b": matrix(t)}
         ),
     }
-)  # fmt: skip
+)
 
 
 # Nesting ------------------------------------------------------------------------------------------
@@ -213,12 +191,10 @@ test_nesting = check_all(
         "jacfwd of jacfwd": lambda t: t.func.jacfwd(t.func.jacfwd(wave))(vector(t)),
         "jacfwd of hessian": lambda t: t.func.jacfwd(t.func.hessian(bowl))(vector(t)),
         "jacrev of hessian": lambda t: t.func.jacrev(t.func.hessian(bowl))(vector(t)),
-        "grad of an element of the hessian": lambda t: t.func.grad(
-            lambda x: t.func.hessian(bowl)(x)[0, 0]
-        )(vector(t)),
-        "no confusion": lambda t: t.func.grad(
-            lambda x: x * t.func.grad(lambda y: x + y)(number(t, 1.0))
-        )(number(t, 2.0)),
+        "grad of an element of the hessian": lambda t: t.func.grad(lambda x: t.func.hessian(bowl)(x)[0, 0])(vector(t)),
+        "no confusion": lambda t: t.func.grad(lambda x: x * t.func.grad(lambda y: x + y)(number(t, 1.0)))(
+            number(t, 2.0)
+        ),
         "no confusion, forward": lambda t: t.func.jvp(
             lambda x: x * t.func.jvp(lambda y: x + y, (number(t, 1.0),), (number(t, 1.0),))[1],
             (number(t, 2.0),),
@@ -228,40 +204,38 @@ test_nesting = check_all(
             lambda x: x * t.func.jvp(lambda y: x * y, (number(t, 3.0),), (number(t, 1.0),))[1]
         )(number(t, 2.0)),
         "no confusion, reverse in forward": lambda t: t.func.jvp(
-            lambda x: x * t.func.grad(lambda y: x * y)(number(t, 3.0)),
-            (number(t, 2.0),),
-            (number(t, 1.0),),
+            lambda x: x * t.func.grad(lambda y: x * y)(number(t, 3.0)), (number(t, 2.0),), (number(t, 1.0),)
         ),
         "closes over the outer input": lambda t: t.func.grad(
             lambda x: t.func.grad(lambda y: (x * y**2).sum())(x * 2).sum()
         )(vector(t)),
-        "the outer input itself": lambda t: t.func.grad(
-            lambda x: t.func.grad(lambda y: (x * y).sum())(x).sum()
-        )(vector(t)),
-        "detach inside": lambda t: t.func.grad(
-            lambda x: t.func.grad(lambda y: (x.detach() * y**2).sum())(x).sum()
-        )(vector(t)),
+        "the outer input itself": lambda t: t.func.grad(lambda x: t.func.grad(lambda y: (x * y).sum())(x).sum())(
+            vector(t)
+        ),
+        "detach inside": lambda t: t.func.grad(lambda x: t.func.grad(lambda y: (x.detach() * y**2).sum())(x).sum())(
+            vector(t)
+        ),
         "hessian-vector product": lambda t: t.func.jvp(t.func.grad(bowl), (vector(t),), (vector(t),))[1],
         "hessian-vector product, by vjp": lambda t: t.func.vjp(t.func.grad(bowl), vector(t))[1](vector(t)),
-        "hessian-vector product, by grad": lambda t: t.func.grad(
-            lambda x: (t.func.grad(bowl)(x) * vector(t)).sum()
-        )(vector(t)),
+        "hessian-vector product, by grad": lambda t: t.func.grad(lambda x: (t.func.grad(bowl)(x) * vector(t)).sum())(
+            vector(t)
+        ),
         "autograd inside": lambda t: t.func.grad(
             lambda x: t.autograd.grad((x**3).sum(), x, create_graph=True)[0].sum()
         )(vector(t)),
         "values of inner transforms": lambda t: t.func.grad_and_value(
             lambda x: (lambda g, v: g.sum() * v)(*t.func.grad_and_value(bowl)(x))
         )(vector(t)),
-        "views of the input": lambda t: t.func.jacfwd(
-            lambda m: t.func.grad(lambda row: (row**3).sum())(m[0]) + m[1]
-        )(matrix(t)),
+        "views of the input": lambda t: t.func.jacfwd(lambda m: t.func.grad(lambda row: (row**3).sum())(m[0]) + m[1])(
+            matrix(t)
+        ),
         "writes in place": lambda t: t.func.jacrev(t.func.grad(written))(vector(t)),
         "writes in place, forward of reverse": lambda t: t.func.hessian(written)(vector(t)),
         "writes in place, forward": lambda t: t.func.jacfwd(t.func.jacfwd(written))(vector(t)),
         "writes in place, reverse of forward": lambda t: t.func.jacrev(t.func.jacfwd(written))(vector(t)),
         "custom function": lambda t: t.func.grad(t.func.grad(lambda x: cube(t)(x)))(number(t, 2.0)),
     }
-)  # fmt: skip
+)
 
 
 def written(x: Any) -> Any:
@@ -304,9 +278,7 @@ test_tracked_outside = check_all(
                 t.func.grad(lambda x: ((x * x).sum(), (w, x, x * 2, w * x)), has_aux=True)(vector(t)),
             )
         )(vector(t, True)),
-        "keyword": lambda t: t.func.grad(lambda x, p: (x * p["w"]).sum())(
-            vector(t), p={"w": vector(t, True)}
-        ),
+        "keyword": lambda t: t.func.grad(lambda x, p: (x * p["w"]).sum())(vector(t), p={"w": vector(t, True)}),
         "vjp": lambda t: [
             each
             for x in (vector(t), vector(t, True))
@@ -314,16 +286,12 @@ test_tracked_outside = check_all(
             for each in (t.func.vjp(wave, x)[0], t.func.vjp(wave, x)[1](v))
         ],
         "jvp": lambda t: [
-            t.func.jvp(wave, (x,), (v,))
-            for x in (vector(t), vector(t, True))
-            for v in (vector(t), vector(t, True))
+            t.func.jvp(wave, (x,), (v,)) for x in (vector(t), vector(t, True)) for v in (vector(t), vector(t, True))
         ],
         "jacobians": lambda t: [
             transform(wave)(vector(t, True)) for transform in (t.func.jacrev, t.func.jacfwd, t.func.hessian)
         ],
-        "the input itself": lambda t: [
-            t.func.vjp(lambda x: x, x)[0] is x for x in (vector(t), vector(t, True))
-        ],
+        "the input itself": lambda t: [t.func.vjp(lambda x: x, x)[0] is x for x in (vector(t), vector(t, True))],
         "an outer tensor itself": lambda t: (
             lambda w: t.func.grad(lambda x: (x.sum(), w), has_aux=True)(vector(t))[1] is w
         )(vector(t, True)),
@@ -337,7 +305,7 @@ test_tracked_outside = check_all(
         "no_grad between": lambda t: t.func.grad(lambda x: between(t, x))(number(t, 2.0)),
         "inference mode around": lambda t: in_inference(t),
     }
-)  # fmt: skip
+)
 
 
 def half(t: Any, x: Any) -> Any:
@@ -389,15 +357,12 @@ def test_backward_through_the_results() -> None:
             lambda x, w: t.func.jacfwd(lambda y: w * y.prod())(x),
             lambda x, w: t.func.hessian(lambda y: (w * y**3).sum())(x),
             lambda x, w: t.func.grad(lambda y: ((w * y**3).sum(), w * y), has_aux=True)(x)[1],
-            lambda x, w: (
-                t.func.grad(lambda y: ((y**3).sum(), w * y.exp()), has_aux=True)(vector(t) + 1)[1]
-                + x
-            ),
+            lambda x, w: t.func.grad(lambda y: ((y**3).sum(), w * y.exp()), has_aux=True)(vector(t) + 1)[1] + x,
         ):
             x, w = vector(t, True), vector(t, True)
             call(x, w).pow(2).sum().backward()
             found.append((x.grad, w.grad))
-        return found  # fmt: skip
+        return found
 
     same(program)
 
@@ -499,9 +464,7 @@ test_mistakes = check_all(
         "vjp, integers": lambda t: t.func.vjp(lambda x: x.long(), vector(t)),
         "vjp, no aux": lambda t: t.func.vjp(lambda x: x, vector(t), has_aux=True),
         "vjp, structure": lambda t: t.func.vjp(lambda x: (x, x), vector(t))[1](vector(t)),
-        "vjp, keys": lambda t: t.func.vjp(lambda x: {"a": x, "b": x}, vector(t))[1](
-            {"b": vector(t), "a": vector(t)}
-        ),
+        "vjp, keys": lambda t: t.func.vjp(lambda x: {"a": x, "b": x}, vector(t))[1]({"b": vector(t), "a": vector(t)}),
         "vjp, shape": lambda t: t.func.vjp(lambda x: x * 2, vector(t))[1](vector(t)[0]),
         "vjp, float": lambda t: t.func.vjp(bowl, vector(t))[1](1.0),
         "jvp, no tuple": lambda t: t.func.jvp(bowl, vector(t), vector(t)),
@@ -515,9 +478,7 @@ test_mistakes = check_all(
         "jvp, number": lambda t: t.func.jvp(lambda x: (x, 3), (vector(t),), (vector(t),)),
         "jvp, no aux": lambda t: t.func.jvp(lambda x: x, (vector(t),), (vector(t),), has_aux=True),
         "jvp, aux": lambda t: t.func.jvp(lambda x: (x, 3), (vector(t),), (vector(t),), has_aux=True),
-        "jvp, strict": lambda t: t.func.jvp(
-            lambda x: t.ones(2), (vector(t),), (vector(t),), strict=True
-        ),
+        "jvp, strict": lambda t: t.func.jvp(lambda x: t.ones(2), (vector(t),), (vector(t),), strict=True),
         "jacrev, argnums": lambda t: t.func.jacrev(bowl, argnums=None)(vector(t)),
         "jacrev, keyword": lambda t: t.func.jacrev(lambda x, y: x)(vector(t), y=2),
         "jacrev, chunk": lambda t: t.func.jacrev(bowl, chunk_size=0),
@@ -527,7 +488,7 @@ test_mistakes = check_all(
         "jacfwd, None": lambda t: t.func.jacfwd(lambda x: None)(vector(t)),
         "jacfwd, integers": lambda t: t.func.jacfwd(lambda x: x)(t.arange(3)),
     }
-)  # fmt: skip
+)
 
 
 def test_linearize_checks_its_tangents() -> None:
@@ -586,7 +547,7 @@ VMAPPED: dict[str, Any] = {
     "no tensor comes out": lambda t, x, y: t.vmap(lambda a: 1.0)(x),
     "randomness": lambda t, x, y: t.vmap(t.sin, randomness="maybe")(x),
     "no chunk": lambda t, x, y: t.vmap(t.sin, chunk_size=0)(x),
-}  # fmt: skip
+}
 
 
 @needs_oracle
@@ -659,9 +620,9 @@ def call_tied(t: Any, given: Any, **options: Any) -> Any:
 test_functional_calls = check_all(
     {
         "zeros": lambda t: (lambda m: t.func.functional_call(m, zeros_of(t, m), matrix(t)))(network(t)),
-        "some": lambda t: (
-            lambda m: t.func.functional_call(m, {"0.weight": matrix(t)[:1].expand(4, 3)}, (matrix(t),))
-        )(network(t)),
+        "some": lambda t: (lambda m: t.func.functional_call(m, {"0.weight": matrix(t)[:1].expand(4, 3)}, (matrix(t),)))(
+            network(t)
+        ),
         "two dictionaries": lambda t: call_tied(t, ({"a": t.ones(1) * 5}, {"count": t.ones(())})),
         "tied": lambda t: call_tied(t, {"a": t.ones(1) * 5}),
         "tied, other name": lambda t: call_tied(t, {"b": t.ones(1) * 5}),
@@ -685,7 +646,7 @@ test_functional_calls = check_all(
         "raises": lambda t: call_tied(t, {"a": t.ones(3), "b": t.ones(2)}, tie_weights=False),
         "no arguments": lambda t: t.func.functional_call(t.nn.Identity(), {}),
     }
-)  # fmt: skip
+)
 
 
 @needs_oracle
@@ -724,7 +685,7 @@ def test_stack_module_state() -> None:
         lambda t: t.func.stack_module_state([t.nn.Linear(2, 3), t.nn.Linear(2, 3).eval()]),
         lambda t: t.func.stack_module_state([t.nn.Linear(2, 3), t.nn.Identity()]),
         lambda t: t.func.stack_module_state([t.nn.Linear(2, 3), t.nn.Linear(2, 3).requires_grad_(False)]),
-    ]  # fmt: skip
+    ]
     for mistake in mistakes:
         same(mistake)
 
@@ -801,9 +762,7 @@ def test_physics_informed_network() -> None:
         residual = t.stack([laplacian(p) - u(p) for p in points])
         loss = (residual**2).mean()
         loss.backward()
-        nested = t.func.grad(lambda s: t.func.grad(lambda s: t.func.grad(t.sin)(s))(s))(
-            number(t, 0.5)
-        )
+        nested = t.func.grad(lambda s: t.func.grad(lambda s: t.func.grad(t.sin)(s))(s))(number(t, 0.5))
         return loss, [p.grad for p in model.parameters()], nested
 
     same(program)

@@ -55,9 +55,7 @@ def test_errors() -> None:
     same_as_pytorch(no_gradient)
     same_as_pytorch(lambda torch: _sine(torch, "without_arguments")())
     same_as_pytorch(lambda torch: torch.ops.tests_library.not_there)
-    same_as_pytorch(
-        lambda torch: torch.library.custom_op("tests_library::f", lambda x: x, mutates_args=())
-    )
+    same_as_pytorch(lambda torch: torch.library.custom_op("tests_library::f", lambda x: x, mutates_args=()))
     with pytest.raises(RuntimeError, match="no::such does not exist"):
         tinytorch.library.register_autograd("no::such", lambda ctx, g: g)
 

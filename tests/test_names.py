@@ -137,9 +137,7 @@ def of(torch: Any, path: str) -> Any:
 @needs_oracle
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"stride": 2, "padding": 1}, {"stride": 2, "groups": 2, "dilation": 2}],
-    ids=str,
+    "settings", [{}, {"stride": 2, "padding": 1}, {"stride": 2, "groups": 2, "dilation": 2}], ids=str
 )
 def test_gradients_of_convolutions(n: int, settings: dict[str, int]) -> None:
     def program(torch: Any) -> list[Any]:
@@ -247,27 +245,12 @@ def switches(torch: Any) -> list[Any]:
     """Set switches as programs do, and return what can be seen of them."""
     b = torch.backends
     cudnn, mkldnn, cuda = b.cudnn, b.mkldnn, b.cuda
-    out = [
-        b.fp32_precision,
-        cudnn.conv.fp32_precision,
-        mkldnn.matmul.fp32_precision,
-        mkldnn.is_acl_available(),
-    ]
+    out = [b.fp32_precision, cudnn.conv.fp32_precision, mkldnn.matmul.fp32_precision, mkldnn.is_acl_available()]
 
     def seen() -> None:
-        out.append(
-            [
-                cudnn.enabled,
-                cudnn.benchmark,
-                cudnn.deterministic,
-                cudnn.allow_tf32,
-                cudnn.fp32_precision,
-            ]
-        )
+        out.append([cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, cudnn.fp32_precision])
         out.append([mkldnn.enabled, mkldnn.deterministic])
-        out.append(
-            [cuda.flash_sdp_enabled(), cuda.math_sdp_enabled(), cuda.mem_efficient_sdp_enabled()]
-        )
+        out.append([cuda.flash_sdp_enabled(), cuda.math_sdp_enabled(), cuda.mem_efficient_sdp_enabled()])
 
     seen()
     with cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=False):
@@ -341,12 +324,7 @@ def test_scripted_code_is_the_code(tmp_path: Path) -> None:
     jit = tinytorch.jit
     assert jit.script(f) is f and jit.script(module) is module
     assert jit.trace(f, tinytorch.ones(2)) is f
-    assert (
-        jit.unused(f) is f
-        and jit.export(f) is f
-        and jit.ignore(f) is f
-        and jit.ignore(drop=True)(f) is f
-    )
+    assert jit.unused(f) is f and jit.export(f) is f and jit.ignore(f) is f and jit.ignore(drop=True)(f) is f
     assert jit.trace_module(module, {"forward": tinytorch.ones(2)}) is module
     with pytest.raises(NotImplementedError, match=r"torch\.save"):
         jit.save(module, tmp_path / "a.pt")
@@ -358,7 +336,7 @@ def test_scripted_code_is_the_code(tmp_path: Path) -> None:
 # Files from elsewhere -----------------------------------------------------------------------------
 
 
-def test_state_dict_from_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:  # fmt: skip
+def test_state_dict_from_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     hub = tinytorch.hub
     monkeypatch.setattr(hub, "_directory", [])
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
@@ -430,7 +408,7 @@ def work(index: int, directory: str, what: str) -> None:
     Path(directory, str(index)).write_text(str(tinytorch.ones(2).sum().item() + index))
 
 
-START = "fork" if "fork" in importlib.import_module("multiprocessing").get_all_start_methods() else "spawn"  # fmt: skip
+START = "fork" if "fork" in importlib.import_module("multiprocessing").get_all_start_methods() else "spawn"
 
 
 def test_processes_run(tmp_path: Path) -> None:

@@ -49,14 +49,10 @@ def converted(value: Any, library: Any, change: Any = None, requires_grad: bool 
     return value
 
 
-def call(
-    sample: Sample, library: Any, change: Any = None, requires_grad: bool = False
-) -> tuple[Any, list[Any]]:
+def call(sample: Sample, library: Any, change: Any = None, requires_grad: bool = False) -> tuple[Any, list[Any]]:
     """Return the result of a sample and the tensors among its arguments."""
     args = [converted(arg, library, change, requires_grad) for arg in sample.args]
-    kwargs = {
-        key: converted(arg, library, change, requires_grad) for key, arg in sample.kwargs.items()
-    }
+    kwargs = {key: converted(arg, library, change, requires_grad) for key, arg in sample.kwargs.items()}
     result = function(library, sample.name)(*args, **kwargs)
     return result, tensors_in([*args, *kwargs.values()], library)
 
@@ -95,9 +91,7 @@ def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
         assert str(mine.dtype) == str(other.dtype)
         assert tuple(mine.shape) == tuple(other.shape)
         slack = 1e4 if "64" not in str(other.dtype) else 1.0
-        np.testing.assert_allclose(
-            array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack
-        )
+        np.testing.assert_allclose(array_of(mine), array_of(other), rtol=rtol * slack, atol=atol * slack)
 
 
 def single(array: Any) -> Any:
@@ -131,12 +125,10 @@ def test_agrees_with_pytorch(sample: Sample) -> None:
             continue
         weights = [np.random.default_rng(5).standard_normal(tuple(each.shape)) for each in other]
         tinytorch.autograd.backward(
-            mine,
-            [tinytorch.tensor(w, dtype=each.dtype) for w, each in zip(weights, mine, strict=True)],
+            mine, [tinytorch.tensor(w, dtype=each.dtype) for w, each in zip(weights, mine, strict=True)]
         )
         torch.autograd.backward(
-            other,
-            [torch.tensor(w, dtype=each.dtype) for w, each in zip(weights, other, strict=True)],
+            other, [torch.tensor(w, dtype=each.dtype) for w, each in zip(weights, other, strict=True)]
         )
         for x, y in zip(inputs, their_inputs, strict=True):
             assert (x.grad is None) == (y.grad is None)
@@ -159,13 +151,9 @@ def as_function(sample: Sample, in_place: bool = False) -> tuple[Any, list[Any]]
             return replaced.get(id(value), value)
 
         args = [put(each) for each in tensors[: len(sample.args)]]
-        kwargs = dict(
-            zip(sample.kwargs, [put(each) for each in tensors[len(sample.args) :]], strict=True)
-        )
+        kwargs = dict(zip(sample.kwargs, [put(each) for each in tensors[len(sample.args) :]], strict=True))
         if in_place:
-            result = getattr(args[0].clone(), f"{sample.name.rpartition('.')[2]}_")(
-                *args[1:], **kwargs
-            )
+            result = getattr(args[0].clone(), f"{sample.name.rpartition('.')[2]}_")(*args[1:], **kwargs)
         else:
             result = function(tinytorch, sample.name)(*args, **kwargs)
         if sample.select is not None:
@@ -185,17 +173,12 @@ def test_gradients_of_first_and_second_order(sample: Sample) -> None:
     small = sum(each.numel() for each in (*inputs, *outputs)) < 40
     assert tinytorch.autograd.gradcheck(run, inputs, fast_mode=not small, check_forward_ad=True)
     # Of the larger ones, forward over reverse is compared with reverse over reverse below.
-    assert tinytorch.autograd.gradgradcheck(
-        run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=small
-    )
+    assert tinytorch.autograd.gradgradcheck(run, inputs, fast_mode=True, atol=1e-4, check_fwd_over_rev=small)
 
 
 def vectors(tensors: Any, seed: int) -> list[Any]:
     rng = np.random.default_rng(seed)
-    return [
-        tinytorch.tensor(rng.standard_normal(tuple(each.shape)), dtype=each.dtype)
-        for each in tensors
-    ]
+    return [tinytorch.tensor(rng.standard_normal(tuple(each.shape)), dtype=each.dtype) for each in tensors]
 
 
 def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[Any]]:
@@ -205,8 +188,7 @@ def tangents(run: Any, inputs: Any, directions: Any) -> tuple[list[Any], list[An
         outputs = [level.unpack(out) for out in run(*duals)]
     zeros = [tinytorch.zeros_like(out.primal) for out in outputs]
     return [out.primal for out in outputs], [
-        zero if out.tangent is None else out.tangent
-        for out, zero in zip(outputs, zeros, strict=True)
+        zero if out.tangent is None else out.tangent for out, zero in zip(outputs, zeros, strict=True)
     ]
 
 
@@ -227,11 +209,7 @@ def test_tangents_are_transposes_of_gradients(sample: Sample) -> None:
     gradient = functools.partial(tinytorch.autograd.grad, allow_unused=True)
 
     def only_differentiable(*given: Any) -> Any:
-        return [
-            each
-            for each, first in zip(run(*given), run(*inputs), strict=True)
-            if first.requires_grad
-        ]
+        return [each for each, first in zip(run(*given), run(*inputs), strict=True) if first.requires_grad]
 
     v, u = vectors(inputs, 1), vectors(outputs, 2)
     _, pushed = tangents(only_differentiable, inputs, v)
@@ -250,24 +228,18 @@ def test_tangents_are_transposes_of_gradients(sample: Sample) -> None:
 
     def gradients(*given: Any) -> Any:
         found = gradient(only_differentiable(*given), given, u)
-        return [
-            tinytorch.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)
-        ]
+        return [tinytorch.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)]
 
     w = vectors(inputs, 3)
     _, pushed = tangents(gradients, inputs, w)
-    np.testing.assert_allclose(
-        total(pushed, v).item(), total(expected, w).item(), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(total(pushed, v).item(), total(expected, w).item(), rtol=1e-9, atol=1e-9)
 
 
 @parametrize("sample", [each for each in SAMPLES if each.in_place], ids=str)
 def test_in_place_form_gives_the_same(sample: Sample) -> None:
     expected, inputs = call(sample, tinytorch, requires_grad=True)
     args = [converted(arg, tinytorch, requires_grad=True) for arg in sample.args]
-    kwargs = {
-        key: converted(arg, tinytorch, requires_grad=True) for key, arg in sample.kwargs.items()
-    }
+    kwargs = {key: converted(arg, tinytorch, requires_grad=True) for key, arg in sample.kwargs.items()}
     target = args[0].clone()  # a leaf that requires grad cannot be written to
     version = target._version
     method = getattr(target, f"{sample.name.rpartition('.')[2]}_")
@@ -289,12 +261,8 @@ def test_tangents_of_the_in_place_form(sample: Sample) -> None:
     write, _ = as_function(sample, in_place=True)
     if inputs:
         v = vectors(inputs, 1)
-        for expected, found in zip(
-            *(tangents(each, inputs, v)[1] for each in (run, write)), strict=True
-        ):
-            np.testing.assert_allclose(
-                found.numpy(force=True), expected.numpy(force=True), rtol=1e-12
-            )
+        for expected, found in zip(*(tangents(each, inputs, v)[1] for each in (run, write)), strict=True):
+            np.testing.assert_allclose(found.numpy(force=True), expected.numpy(force=True), rtol=1e-12)
 
 
 class Standin(np.ndarray):
@@ -306,9 +274,7 @@ class Standin(np.ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if "out" in kwargs:
             kwargs["out"] = tuple(bare(each) for each in kwargs["out"])
-        return dressed(
-            getattr(ufunc, method)(*map(bare, inputs), **{k: bare(v) for k, v in kwargs.items()})
-        )
+        return dressed(getattr(ufunc, method)(*map(bare, inputs), **{k: bare(v) for k, v in kwargs.items()}))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return dressed(func(*map(bare, args), **{k: bare(v) for k, v in kwargs.items()}))
@@ -379,16 +345,12 @@ def test_every_op_of_the_table_is_reached_by_a_sample() -> None:
         found: list[Any] = []
         nodes_below(outputs, found)
         ones = [tinytorch.ones_like(each).requires_grad_() for each in outputs]
-        gradients = tinytorch.autograd.grad(
-            outputs, inputs, ones, create_graph=True, allow_unused=True
-        )
+        gradients = tinytorch.autograd.grad(outputs, inputs, ones, create_graph=True, allow_unused=True)
         gradients = [g for g in gradients if g is not None and g.requires_grad]
         nodes_below(gradients, found)
         if gradients:
             ones = [tinytorch.ones_like(each) for each in gradients]
-            second = tinytorch.autograd.grad(
-                gradients, inputs, ones, create_graph=True, allow_unused=True
-            )
+            second = tinytorch.autograd.grad(gradients, inputs, ones, create_graph=True, allow_unused=True)
             nodes_below([g for g in second if g is not None], found)
         seen |= {node.op.name for node in found if isinstance(node, OpNode)}
     known = {op.name for op in registered() if op.wants}
@@ -397,15 +359,10 @@ def test_every_op_of_the_table_is_reached_by_a_sample() -> None:
     assert not stale, f"take these out of ELSEWHERE: {sorted(stale)}"
 
 
-@pytest.mark.filterwarnings(
-    "ignore::RuntimeWarning"
-)  # they come from the stand-in, not from the package
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # they come from the stand-in, not from the package
 @parametrize("sample", SAMPLES, ids=str)
 def test_kernels_accept_arrays_of_another_device(sample: Sample) -> None:
-    args = [
-        converted(arg, tinytorch, lambda array: array.copy("K").view(Standin))
-        for arg in sample.args
-    ]
+    args = [converted(arg, tinytorch, lambda array: array.copy("K").view(Standin)) for arg in sample.args]
     kwargs = {
         key: converted(arg, tinytorch, lambda array: array.copy("K").view(Standin))
         for key, arg in sample.kwargs.items()

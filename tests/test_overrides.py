@@ -272,9 +272,7 @@ class Plain(torch.Tensor):
     pass
 print(type(torch.Tensor.exp).__name__, torch.exp is exp)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert run.stdout.split() == ["function", "_Method", "True"]
 
 
@@ -298,10 +296,6 @@ print(add(Stranger(), 1), gelu(Stranger()), inv(Stranger()), kept(input=Stranger
 
 def test_functions_that_were_imported_before_the_first_class_ask_it() -> None:
     run = subprocess.run(
-        [sys.executable, "-c", FUNCTIONS_TAKEN_BEFORE],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
+        [sys.executable, "-c", FUNCTIONS_TAKEN_BEFORE], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert run.stdout.splitlines() == ["Mine Mine Mine Mine Mine", "add gelu linalg_inv exp"]

@@ -41,8 +41,7 @@ def test_an_extra_names_what_is_used(extra: str) -> None:
     for name in names(EXTRAS[extra]):
         called = CALLED.get(name, name)
         use = re.compile(
-            rf'^ *(import|from) {called}\b|(importorskip|package)\("{called}\b|python -m {called}\b',
-            re.MULTILINE,
+            rf'^ *(import|from) {called}\b|(importorskip|package)\("{called}\b|python -m {called}\b', re.MULTILINE
         )
         assert any(use.search(text) for text in texts().values() if called in text), name
 

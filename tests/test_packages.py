@@ -126,9 +126,7 @@ def test_types(name: str) -> None:
     if "float8" in name:
         names = "max min tiny smallest_normal resolution bits dtype".split()
         names += ["eps"] * (name != "float8_e5m2fnuz")  # PyTorch's is half the distance after 1
-        same_as_pytorch(
-            lambda torch: [getattr(torch.finfo(getattr(torch, name)), each) for each in names]
-        )
+        same_as_pytorch(lambda torch: [getattr(torch.finfo(getattr(torch, name)), each) for each in names])
 
 
 @pytest.mark.parametrize("name", ABSENT.split())
@@ -221,9 +219,7 @@ def test_groups_of_tensors(line: str) -> None:
     def program(torch: Any) -> Any:
         foreach = of(torch, "utils._foreach_utils")
         a, b, c = torch.ones(2), torch.ones(3, dtype=torch.float64), torch.zeros(1)
-        groups = eval(
-            f"f({line})", {"f": foreach._group_tensors_by_device_and_dtype, "a": a, "b": b, "c": c}
-        )
+        groups = eval(f"f({line})", {"f": foreach._group_tensors_by_device_and_dtype, "a": a, "b": b, "c": c})
         by_name = {(str(where), str(kind)): group for (where, kind), group in groups.items()}
         return [by_name[key] for key in sorted(by_name)]
 
@@ -419,11 +415,7 @@ def test_how_elements_are_printed() -> None:
     def program(torch: Any) -> list[Any]:
         printing = of(torch, "_tensor_str")
         x = torch.tensor(np.arange(6.0).reshape(2, 3))
-        return [
-            printing._tensor_str(x, 0),
-            printing._tensor_str(x, 4),
-            printing.PRINT_OPTS.threshold,
-        ]
+        return [printing._tensor_str(x, 0), printing._tensor_str(x, 4), printing.PRINT_OPTS.threshold]
 
     same_as_pytorch(program)
 

@@ -13,9 +13,7 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 
 
 def blocks():
-    return re.findall(
-        r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
+    return re.findall(r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def test_code_runs(tmp_path, monkeypatch, capsys):
@@ -73,7 +71,4 @@ def test_benchmarks_print_a_table():
 def test_benchmarks_name_their_rows():
     run = benchmarks("speed")
     assert run.returncode == 2
-    assert (
-        "no such row: speed (there are process, import, op, chain, step, pinn, cnn, gpt, lstm, ops)"
-        in (run.stderr)
-    )
+    assert "no such row: speed (there are process, import, op, chain, step, pinn, cnn, gpt, lstm, ops)" in (run.stderr)

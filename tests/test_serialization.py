@@ -25,14 +25,7 @@ from tests.oracle import needs, needs_oracle, torch
 from tinytorch import serialization as serialization
 from tinytorch.core.tensor import Size, wrap
 from tinytorch.nn.parameter import Parameter
-from tinytorch.serialization import (
-    add_safe_globals,
-    clear_safe_globals,
-    get_safe_globals,
-    load,
-    safe_globals,
-    save,
-)
+from tinytorch.serialization import add_safe_globals, clear_safe_globals, get_safe_globals, load, safe_globals, save
 
 DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"]
 
@@ -70,9 +63,7 @@ def archive_of(contents: dict[str, bytes]) -> io.BytesIO:
 
 def with_pickle(program: bytes) -> io.BytesIO:
     """Return a checkpoint of one storage of four floats, with this program as its pickle."""
-    return archive_of(
-        {"data.pkl": program, "byteorder": b"little", "data/0": bytes(16), "version": b"3\n"}
-    )
+    return archive_of({"data.pkl": program, "byteorder": b"little", "data/0": bytes(16), "version": b"3\n"})
 
 
 def storage_op(key: str = "0", kind: str = "FloatStorage", numel: int = 4) -> bytes:
@@ -258,9 +249,7 @@ def test_records_are_stored_and_aligned_and_equal_contents_make_equal_files() ->
 
 
 @pytest.mark.parametrize(("limit32", "limit16"), [(0, 0), (100, 3), (2000, 100)])
-def test_the_fields_for_files_beyond_4_gib(
-    monkeypatch: pytest.MonkeyPatch, limit32: int, limit16: int
-) -> None:
+def test_the_fields_for_files_beyond_4_gib(monkeypatch: pytest.MonkeyPatch, limit32: int, limit16: int) -> None:
     monkeypatch.setattr(serialization, "_LIMIT32", limit32)
     monkeypatch.setattr(serialization, "_LIMIT16", limit16)
     file = file_of([wrap(np.arange(1000.0)), wrap(np.ones(3))])
@@ -489,9 +478,7 @@ REFUSED = {
 @needs_oracle
 @pytest.mark.skipif(os.name == "nt", reason="POSIX links and devices")
 @pytest.mark.parametrize("name", REFUSED)
-def test_paths_that_are_refused_as_in_pytorch(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_that_are_refused_as_in_pytorch(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     os.symlink("round", "round")
     os.symlink("missing/a.pt", "dangling")
@@ -536,9 +523,7 @@ def test_options_that_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj",
-    [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})],
-    ids=["function", "instance", "class"],
+    "obj", [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})], ids=["function", "instance", "class"]
 )
 def test_what_has_no_name_cannot_be_saved(obj: Any) -> None:
     with pytest.raises(pickle.PicklingError, match="Can't pickle"):
@@ -597,11 +582,9 @@ def _text(text: str) -> bytes:
         (b"\x80\2ctorch\nTensor\n)R.", "reduce for unrecognized function"),
         (b"\x80\2ctorch\nTensor\n)\x81.", "Can only create new object"),
         (b"\x80\2ccollections\nOrderedDict\n)\x81.", "Can only create new object"),
-        (b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n}" + _text("__defaults__") + b")sb.",
-         "Can only build"),
+        (b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n}" + _text("__defaults__") + b")sb.", "Can only build"),
         (b"\x80\2]}b.", "Can only build"),
-        (tensor_program(b"K\0", b"(K\4t", b"(K\1t")[:-1] + b"}" + _text("_array") + b"K\1sb.",
-         "Can only build"),
+        (tensor_program(b"K\0", b"(K\4t", b"(K\1t")[:-1] + b"}" + _text("_array") + b"K\1sb.", "Can only build"),
         (b"\x80\2ccollections\nOrderedDict\n)R}" + _text("items") + b"K\1sb.", "its own 'items'"),
         (b"\x80\2ccollections\nOrderedDict\n)R]b.", "must be a dict"),
         (b"\x80\2(c__builtin__\nset\no.", "Unsupported operand OBJ"),
@@ -619,8 +602,10 @@ def _text(text: str) -> bytes:
         (b"\x80\2c__builtin__\ncomplex\n" + _text("1") + b"K\1\x86R.", "from two floats"),
         (b"\x80\2c__builtin__\nset\n]R.", "arguments must be a tuple"),
         (b"\x80\2ctorch._utils\n_rebuild_parameter\nK\1\x88}\x87R.", "a parameter is made from"),
-        (b"\x80\2ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\n"
-         b"ctorch\nTensor\n)}tR.", "only a plain Tensor"),
+        (
+            b"\x80\2ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\nctorch\nTensor\n)}tR.",
+            "only a plain Tensor",
+        ),
         (b"\x80\2}](K\1es.", "pickle is damaged"),
         (b"\x80\2}]K\1s.", "unhashable"),
         (b"\x80\2h\5.", "pickle is damaged: KeyError"),
@@ -631,7 +616,7 @@ def _text(text: str) -> bytes:
         (b"\xff\xff", "pickle is damaged"),
         (b"\x80\4K\1K\2\x93.", "named by two strings"),
     ],
-)  # fmt: skip
+)
 def test_pickles_that_do_more_than_describe_data(program: bytes, words: str) -> None:
     with pytest.raises(pickle.UnpicklingError, match=words) as caught:
         load(with_pickle(program))
@@ -680,9 +665,7 @@ def test_tensors_outside_their_storage(offset: bytes, shape: bytes, strides: byt
         (b"K\0", b"(" + b"J\xff\xff\xff\x7f" * 3 + b"t", b"(" + b"K\0" * 3 + b"t", "is damaged"),
     ],
 )
-def test_tensors_of_impossible_form(
-    offset: bytes, shape: bytes, strides: bytes, words: str
-) -> None:
+def test_tensors_of_impossible_form(offset: bytes, shape: bytes, strides: bytes, words: str) -> None:
     with pytest.raises(pickle.UnpicklingError, match=words):
         load(with_pickle(tensor_program(offset, shape, strides)))
 
@@ -798,9 +781,7 @@ def directory_entry(content: bytes, name: str) -> int:
     return content.rindex(b"archive/" + name.encode()) - 46
 
 
-@pytest.mark.parametrize(
-    ("size", "words"), [(2**31, "ends too late"), (400, "overlaps another"), (90, "wrong size")]
-)
+@pytest.mark.parametrize(("size", "words"), [(2**31, "ends too late"), (400, "overlaps another"), (90, "wrong size")])
 def test_declared_sizes_are_not_believed(size: int, words: str) -> None:
     content = bytearray(file_of(wrap(grid())).getvalue())
     place = directory_entry(content, "data/0")
@@ -836,8 +817,7 @@ def cuda_file() -> io.BytesIO:
 
 
 @pytest.mark.parametrize(
-    "map_location",
-    ["cpu", tt.device("cpu"), {"cuda:0": "cpu"}, lambda storage, location: storage.cpu()],
+    "map_location", ["cpu", tt.device("cpu"), {"cuda:0": "cpu"}, lambda storage, location: storage.cpu()]
 )
 def test_tensors_of_another_device_are_mapped_to_the_cpu(map_location: Any) -> None:
     found = load(cuda_file(), map_location=map_location)
@@ -1059,10 +1039,7 @@ def test_storages_come_back_with_the_tensors_on_them() -> None:
 
 
 def test_a_trusted_file_runs_what_it_names() -> None:
-    assert (
-        load(with_pickle(pickle.dumps(Malicious(os.path.join, "a", "b"), 2)), weights_only=False)
-        == "a/b"
-    )
+    assert load(with_pickle(pickle.dumps(Malicious(os.path.join, "a", "b"), 2)), weights_only=False) == "a/b"
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         load(with_pickle(b"\x80\2cno_such_module\nName\n."), weights_only=False)
     with pytest.raises(AttributeError, match="Can't get attribute 'NoSuchLayer'"):
@@ -1179,9 +1156,7 @@ def test_a_training_run_of_pytorch_is_read() -> None:
         np.testing.assert_array_equal(found["model"][name]._array, theirs.numpy())
     assert found["optimizer"]["param_groups"] == state["optimizer"]["param_groups"]
     moments = found["optimizer"]["state"][0]
-    np.testing.assert_array_equal(
-        moments["exp_avg"]._array, state["optimizer"]["state"][0]["exp_avg"].numpy()
-    )
+    np.testing.assert_array_equal(moments["exp_avg"]._array, state["optimizer"]["state"][0]["exp_avg"].numpy())
     # And back.
     again = torch.load(file_of(found))
     for name, theirs in state["model"].items():
@@ -1310,12 +1285,7 @@ def test_classes_of_pytorch_allowed_by_name() -> None:
 
 def quickstart_model(nn: Any) -> Any:
     return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(784, 512),
-        nn.ReLU(),
-        nn.Linear(512, 512),
-        nn.ReLU(),
-        nn.Linear(512, 10),
+        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
     )
 
 

@@ -58,11 +58,7 @@ def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[st
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
                 found.append(full if full in known else base)
-        if (
-            not only_statements
-            and isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith("import_module")
-        ):
+        if not only_statements and isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             named = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
             found += [
                 each.removeprefix("tinytorch.")
@@ -71,17 +67,13 @@ def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[st
             ]
         if isinstance(node, ast.Import):
             found += [
-                a.name.removeprefix("tinytorch").removeprefix(".")
-                for a in node.names
-                if a.name.startswith("tinytorch")
+                a.name.removeprefix("tinytorch").removeprefix(".") for a in node.names if a.name.startswith("tinytorch")
             ]
         nodes += list(ast.iter_child_nodes(node))
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
 def test_imports_follow_the_order(name: str, path: Path) -> None:
     for imported in imports(path, only_top=False, only_statements=False):
         assert place(imported) <= place(name), f"{name or 'tinytorch'} imports {imported}"
@@ -93,9 +85,7 @@ def test_every_entry_of_the_root_has_its_place() -> None:
     assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 30
 
 
-@pytest.mark.parametrize(
-    ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
 def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
     hidden = set(imports(path, only_top=False)) - set(imports(path, only_top=True))
     assert not hidden, f"{name} imports {hidden} inside a function"
@@ -126,9 +116,7 @@ print(json.dumps(sorted(edges)))
 
 
 def test_imports_follow_the_order_as_they_run() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", RECORDER], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", RECORDER], capture_output=True, text=True, check=True)
     edges = [(a.partition(".")[2], b.partition(".")[2]) for a, b in json.loads(run.stdout)]
     assert len(edges) > 1000
 
@@ -145,9 +133,7 @@ for each in pkgutil.walk_packages(tinytorch.__path__, "tinytorch."):
         importlib.import_module(each.name)
 print(*sorted(set(vars(tinytorch.Tensor)) - before))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not run.stdout.split()
 
 
@@ -163,9 +149,7 @@ LATER = "amp autograd.forward_ad autograd.function autograd.gradcheck autograd.p
 
 def test_importing_loads_nothing_heavy() -> None:
     code = "import sys, tinytorch; print(*sorted(sys.modules))"
-    names = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     for heavy in (
         "torch",
         "tqdm",

@@ -93,10 +93,7 @@ def test_multiply_adds(layer, size, expected):
 def test_attention_counts_the_same_with_and_without_its_weights():
     attention = nn.MultiheadAttention(E, 2, batch_first=True)
     x = torch.rand(N, L, E)
-    counts = {
-        torch.summary(attention, input_data=(x, x, x), need_weights=need).multiply_adds
-        for need in (True, False)
-    }
+    counts = {torch.summary(attention, input_data=(x, x, x), need_weights=need).multiply_adds for need in (True, False)}
     assert counts == {N * 4 * L * E * E + 2 * N * L * L * E}
 
 
@@ -225,9 +222,7 @@ def test_modes_buffers_hooks_and_random_numbers_stay():
 def test_it_is_run_without_recording_in_evaluation_mode():
     seen = []
     model = nn.Linear(2, 2)
-    model.register_forward_hook(
-        lambda module, args, out: seen.append((module.training, out.requires_grad))
-    )
+    model.register_forward_hook(lambda module, args, out: seen.append((module.training, out.requires_grad)))
     torch.summary(model, (1, 2))
     assert seen == [(False, False)]
 
@@ -271,9 +266,7 @@ def test_the_table():
     assert lines[5].split() == ["0:", "Linear", "[5,", "1,", "4]", "20", "80"]
     assert lines[9].split() == ["lstm:", "LSTM", "[5,", "1,", "3],", "...", "84", "300"]
     assert lines[10] == rule
-    assert lines[11:15] == [
-        "Parameters: 114", "  trainable: 114", "  not trainable: 0", "Multiply-adds: 420",
-    ]  # fmt: skip
+    assert lines[11:15] == ["Parameters: 114", "  trainable: 114", "  not trainable: 0", "Multiply-adds: 420"]
     assert "Input: 80 B" in lines
 
 

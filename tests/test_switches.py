@@ -39,11 +39,7 @@ def as_it_was(torch: Any) -> Iterator[None]:
 
 def inside(torch: Any, context: Any) -> tuple[Any, ...]:
     with context:
-        return (
-            torch.is_autocast_enabled(),
-            torch.is_autocast_enabled("cpu"),
-            torch.get_default_device(),
-        )
+        return (torch.is_autocast_enabled(), torch.is_autocast_enabled("cpu"), torch.get_default_device())
 
 
 def deterministic(torch: Any) -> tuple[Any, ...]:
@@ -222,11 +218,7 @@ def test_same_as_pytorch(text: str) -> None:
 @needs_oracle
 def test_can_cast_of_all_dtypes() -> None:
     names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
-    same_as_pytorch(
-        lambda torch: [
-            torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in names for b in names
-        ]
-    )
+    same_as_pytorch(lambda torch: [torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in names for b in names])
 
 
 def test_threads_are_those_of_the_blas() -> None:
@@ -272,9 +264,7 @@ def test_idle_threads_of_the_blas_sleep(first: str) -> None:
         print(time.process_time() - start)
     """
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert float(run.stdout) < 0.01  # seconds of computing while there was nothing to do
 
 
@@ -438,14 +428,7 @@ def of_a_compiled_module(torch: Any) -> Any:
     compiled.extra = 3
     kept = compiled.state_dict()
     compiled.load_state_dict(kept)
-    found = [
-        list(kept),
-        len(compiled),
-        model.training,
-        model[1].training,
-        model.extra,
-        repr(compiled),
-    ]
+    found = [list(kept), len(compiled), model.training, model[1].training, model.extra, repr(compiled)]
     del compiled.extra
     return [*found, hasattr(model, "extra"), compiled._orig_mod is model, compiled.training]
 
@@ -529,14 +512,7 @@ def test_versions_compare_as_pytorchs() -> None:
     for version in ("2.13.0+cpu", "2.13.0a0+git1", "2.13.0"):
         mine, its = (each.torch_version.TorchVersion(version) for each in (tinytorch, torch))
         for other in (*others, (2, 13), [2, 14], (2,), ("2", "13"), 3, None):
-            for compare in (
-                operator.gt,
-                operator.ge,
-                operator.lt,
-                operator.le,
-                operator.eq,
-                operator.ne,
-            ):
+            for compare in (operator.gt, operator.ge, operator.lt, operator.le, operator.eq, operator.ne):
                 outcomes = []
                 for each in (mine, its):
                     try:

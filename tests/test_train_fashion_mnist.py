@@ -93,10 +93,7 @@ def evaluations(output):
 @needs_data
 def test_losses_are_pytorchs_on_the_real_data(train):
     output = train("--epochs", 1, folder=DATA)
-    expected = [
-        2.305311, 2.298351, 2.277986, 2.275867, 2.254384,
-        2.230112, 2.230498, 2.198090, 2.203434, 2.172683,
-    ]  # fmt: skip
+    expected = [2.305311, 2.298351, 2.277986, 2.275867, 2.254384, 2.230112, 2.230498, 2.198090, 2.203434, 2.172683]
     np.testing.assert_allclose(losses(output), expected, atol=2e-5, rtol=0)
     ((accuracy, loss),) = evaluations(output)
     assert accuracy == 49.5
@@ -118,21 +115,11 @@ def test_losses_are_pytorchs(train, data, momentum):
         array = np.frombuffer(raw.joinpath(name).read_bytes()[head:], np.uint8).reshape(shape)
         return torch.from_numpy(array.copy())
 
-    X, y = (
-        read("train-images-idx3-ubyte", 16, (-1, 784)) / 255,
-        read("train-labels-idx1-ubyte", 8, -1),
-    )
-    X_test, y_test = (
-        read("t10k-images-idx3-ubyte", 16, (-1, 784)) / 255,
-        read("t10k-labels-idx1-ubyte", 8, -1),
-    )
+    X, y = (read("train-images-idx3-ubyte", 16, (-1, 784)) / 255, read("train-labels-idx1-ubyte", 8, -1))
+    X_test, y_test = (read("t10k-images-idx3-ubyte", 16, (-1, 784)) / 255, read("t10k-labels-idx1-ubyte", 8, -1))
     torch.manual_seed(3)
     model = torch.nn.Sequential(
-        torch.nn.Linear(784, 512),
-        torch.nn.ReLU(),
-        torch.nn.Linear(512, 512),
-        torch.nn.ReLU(),
-        torch.nn.Linear(512, 10),
+        torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
     )
     loss_fn = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
@@ -180,9 +167,7 @@ def test_what_is_printed(train):
     assert "\nDone!\nSaved model state to model.pth\n" in output
     predictions = re.findall(r'^Predicted: "(.+)", Actual: "(.+)"$', output, re.MULTILINE)
     assert len(predictions) == 10
-    assert {name for pair in predictions for name in pair} <= set(
-        tinytorch.data.FashionMNIST.classes
-    )
+    assert {name for pair in predictions for name in pair} <= set(tinytorch.data.FashionMNIST.classes)
 
 
 def test_it_learns(train):
@@ -219,9 +204,7 @@ def test_resume_goes_on_as_if_it_had_not_stopped(train):
 def test_pytorch_loads_the_model(train):
     train("--epochs", 1, "--lr", 0.1)
     state = torch.load("model.pth", weights_only=True)
-    assert list(state) == [
-        f"linear_relu_stack.{i}.{n}" for i in (0, 2, 4) for n in ("weight", "bias")
-    ]
+    assert list(state) == [f"linear_relu_stack.{i}.{n}" for i in (0, 2, 4) for n in ("weight", "bias")]
     ours = tinytorch.load("model.pth")
     assert all(np.array_equal(ours[name].numpy(), state[name].numpy()) for name in state)
 

@@ -181,9 +181,7 @@ _SUBMODULES = """
 # End of the table.
 
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
-_HIDDEN = frozenset(
-    "absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split()
-)
+_HIDDEN = frozenset("absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
 
 
 def __getattr__(name: str) -> object:
@@ -206,7 +204,5 @@ def __dir__() -> list[str]:
 
 
 __all__ = sorted(
-    name
-    for name in {*globals(), *_WHERE, *_SUBMODULES.split()}
-    if not name.startswith("_") and name not in _HIDDEN
+    name for name in {*globals(), *_WHERE, *_SUBMODULES.split()} if not name.startswith("_") and name not in _HIDDEN
 )

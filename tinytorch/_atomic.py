@@ -134,9 +134,7 @@ def _temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
         file.close()  # another process took it for left over before it was locked
 
 
-_can_be_named: bool | None = (
-    None  # whether a file without a name can get one: unknown until it is tried
-)
+_can_be_named: bool | None = None  # whether a file without a name can get one: unknown until it is tried
 
 
 def _unnamed(folder: str, part: str) -> IO[bytes] | None:
@@ -151,9 +149,7 @@ def _unnamed(folder: str, part: str) -> IO[bytes] | None:
     _lock(file, wait=True)
     if _can_be_named:
         return file
-    with (
-        file
-    ):  # a first one, to try: without /proc, or where links are forbidden (Android), it cannot
+    with file:  # a first one, to try: without /proc, or where links are forbidden (Android), it cannot
         try:
             _link(file, part)
             os.unlink(part)

@@ -16,9 +16,7 @@ from urllib.parse import urlparse
 from tinytorch import serialization as serialization
 from tinytorch._atomic import replacing
 
-__all__ = [
-    "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
-]  # fmt: skip
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _directory: builtins.list[str] = []  # what `set_dir` was told
 _CHUNK = 1 << 17
@@ -42,9 +40,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     _directory[:] = [os.path.expanduser(d)]
 
 
-def download_url_to_file(
-    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
-) -> None:
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
     """Write what `url` gives to a file, which is there only once it is whole.
 
     Args:
@@ -67,9 +63,7 @@ def download_url_to_file(
     with (
         urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as answer,
         replacing(dst) as file,
-        tqdm(
-            total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True
-        ) as bar,
+        tqdm(total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True) as bar,
     ):
         while chunk := answer.read(_CHUNK):
             file.write(chunk)
@@ -121,9 +115,7 @@ def load_state_dict_from_url(
             if len(held) == 1 and not held[0].is_dir():  # a file of old, packed
                 archive.extractall(model_dir)
                 path = os.path.join(model_dir, held[0].filename)
-    loaded: dict[str, Any] = serialization.load(
-        path, map_location=map_location, weights_only=weights_only
-    )
+    loaded: dict[str, Any] = serialization.load(path, map_location=map_location, weights_only=weights_only)
     return loaded
 
 
@@ -202,9 +194,7 @@ def list(
 ) -> builtins.list[str]:
     """Return the names of the functions in a `hubconf.py`; see `load`, with `source="local"` for a directory."""
     module = _hubconf(github, source)
-    return [
-        name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
-    ]
+    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
 
 
 def help(

@@ -36,9 +36,7 @@ class CustomOpDef:
     def __init__(self, name: str, kernel: Callable[..., Any] | None) -> None:
         namespace, separator, rest = name.partition("::")
         if not separator or not namespace or not rest:
-            raise ValueError(
-                f"expected {name!r} to be of the form '<namespace>::<name>', such as 'mylib::sin'"
-            )
+            raise ValueError(f"expected {name!r} to be of the form '<namespace>::<name>', such as 'mylib::sin'")
         self._qualname = name
         self._name = f"{namespace}.{rest}.default"
         self._kernel = kernel
@@ -116,9 +114,7 @@ class CustomOpDef:
                     found[each] = part
         return (None, None, *found)
 
-    def register_kernel(
-        self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
-    ) -> Any:
+    def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
         """Take another function for tensors on some devices; may be used as a decorator.
 
         Args:
@@ -127,9 +123,7 @@ class CustomOpDef:
         """
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-            if device_types is None or "cpu" in (
-                (device_types,) if isinstance(device_types, str) else device_types
-            ):
+            if device_types is None or "cpu" in ((device_types,) if isinstance(device_types, str) else device_types):
                 self._implement(fn, "CPU")
             return fn
 
@@ -263,9 +257,7 @@ def _found(op: Any) -> CustomOpDef:
     return found
 
 
-def register_fake(
-    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any
-) -> Any:
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
     """Take a function of tensors without elements, for tracing; it is never called. May be used as a decorator.
 
     The operator may be one that is compiled for PyTorch, and not there.
@@ -277,12 +269,7 @@ impl_abstract = register_fake
 
 
 def register_autograd(
-    op: Any,
-    backward: Callable[..., Any],
-    /,
-    *,
-    setup_context: Callable[..., Any] | None = None,
-    lib: Any = None,
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:
     """Give an operator a gradient; see `CustomOpDef.register_autograd`.
 
@@ -293,20 +280,13 @@ def register_autograd(
 
 
 def register_kernel(
-    op: Any,
-    device_types: str | Sequence[str] | None,
-    func: Callable[..., Any] | None = None,
-    /,
-    *,
-    lib: Any = None,
+    op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *, lib: Any = None
 ) -> Any:
     """Take another function for an operator on some devices; see `CustomOpDef.register_kernel`."""
     return _found(op).register_kernel(device_types, func)
 
 
-def register_vmap(
-    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
-) -> Callable[..., Any]:
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Callable[..., Any]:
     """Take a rule for `vmap`; see `CustomOpDef.register_vmap`."""
     found: Callable[..., Any] = _found(op).register_vmap(func)
     return found
@@ -327,13 +307,7 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
     CustomOpDef(qualname, None)
 
 
-def impl(
-    qualname: str,
-    types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
-    *,
-    lib: Any = None,
-) -> Any:
+def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
     """Give an operator its function on some devices; may be used as a decorator.
 
     Args:

@@ -82,12 +82,7 @@ class ProcessExitedException(ProcessException):
     """The process ended by a signal, or with an exit code other than 0."""
 
     def __init__(
-        self,
-        msg: str,
-        error_index: int,
-        error_pid: int,
-        exit_code: int,
-        signal_name: str | None = None,
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
     ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name

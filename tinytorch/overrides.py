@@ -33,9 +33,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     for name, function in functions.items():
         home, _, own = name.rpartition(".")
         if function.asks and not own.startswith("_"):
-            found.setdefault(
-                importlib.import_module(f"{__package__}.{home}".rstrip(".")), []
-            ).append(function)
+            found.setdefault(importlib.import_module(f"{__package__}.{home}".rstrip(".")), []).append(function)
     found[Tensor] = overrides.methods()
     return found
 
@@ -46,7 +44,6 @@ def get_ignored_functions() -> set[Any]:
     own = {
         function
         for name in root.__all__
-        if inspect.isroutine(function := getattr(root, name))
-        and not getattr(function, "asks", False)
+        if inspect.isroutine(function := getattr(root, name)) and not getattr(function, "asks", False)
     }
     return own | overrides.silent()

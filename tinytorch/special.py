@@ -61,18 +61,10 @@ if TYPE_CHECKING:
     from tinytorch.ops.special import polygamma as polygamma
     from tinytorch.ops.special import scaled_modified_bessel_k0 as scaled_modified_bessel_k0
     from tinytorch.ops.special import scaled_modified_bessel_k1 as scaled_modified_bessel_k1
-    from tinytorch.ops.special import (
-        shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t,
-    )
-    from tinytorch.ops.special import (
-        shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u,
-    )
-    from tinytorch.ops.special import (
-        shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v,
-    )
-    from tinytorch.ops.special import (
-        shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w,
-    )
+    from tinytorch.ops.special import shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t
+    from tinytorch.ops.special import shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u
+    from tinytorch.ops.special import shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v
+    from tinytorch.ops.special import shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w
     from tinytorch.ops.special import spherical_bessel_j0 as spherical_bessel_j0
     from tinytorch.ops.special import xlog1py as xlog1py
     from tinytorch.ops.special import zeta as zeta

@@ -98,9 +98,7 @@ def test_the_warning_names_the_line_of_the_forward_pass() -> None:
         warnings.simplefilter("always", UserWarning)
         with (
             tinytorch.autograd.detect_anomaly(),
-            pytest.raises(
-                RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th"
-            ),
+            pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th"),
         ):
             root = (x * 0).sqrt()  # the line
             (root * x).backward()

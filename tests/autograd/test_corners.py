@@ -47,11 +47,7 @@ def attempt(call: Callable[[], Any]) -> Any:
 
 def made(torch: Any, **rules: Any) -> Any:
     """Return a `Function` of these rules."""
-    return type(
-        "Custom",
-        (torch.autograd.Function,),
-        {name: staticmethod(rule) for name, rule in rules.items()},
-    )
+    return type("Custom", (torch.autograd.Function,), {name: staticmethod(rule) for name, rule in rules.items()})
 
 
 def forward_ad(torch: Any, run: Callable[[Any], Any]) -> Any:
@@ -81,10 +77,7 @@ def a_leaf_on_other_memory_starts_anew(torch: Any) -> Any:
     y = x * 3
     with torch.no_grad():
         x.set_(torch.zeros(2))
-    return (
-        attempt(lambda: torch.autograd.grad(y.sum(), x, retain_graph=True)),
-        torch.autograd.grad(y.sum(), edge),
-    )
+    return (attempt(lambda: torch.autograd.grad(y.sum(), x, retain_graph=True)), torch.autograd.grad(y.sum(), edge))
 
 
 @program
@@ -143,9 +136,7 @@ def writes_past_the_ops_while_mutation_is_allowed(torch: Any) -> Any:
 def once_differentiable_shows_all_arguments(torch: Any) -> Any:
     once = torch.autograd.function.once_differentiable
     function = made(
-        torch,
-        forward=lambda ctx, x, factor, y: x * factor * y,
-        backward=once(lambda ctx, g: (g * 2, None, g * 3)),
+        torch, forward=lambda ctx, x, factor, y: x * factor * y, backward=once(lambda ctx, g: (g * 2, None, g * 3))
     )
     x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
     with warnings.catch_warnings():
@@ -172,9 +163,7 @@ def gradients_of_constant_outputs_need_not_be_made(torch: Any) -> Any:
         seen.append(h)
         return g
 
-    made(torch, forward=forward, backward=backward).apply(torch.ones(2, requires_grad=True))[
-        0
-    ].sum().backward()
+    made(torch, forward=forward, backward=backward).apply(torch.ones(2, requires_grad=True))[0].sum().backward()
     return seen
 
 
@@ -185,9 +174,7 @@ def a_view_of_what_forward_wrote_to(torch: Any) -> Any:
         view += 2
         return view
 
-    y = made(torch, forward=forward, backward=lambda ctx, g: g).apply(
-        torch.zeros(3, requires_grad=True)
-    )
+    y = made(torch, forward=forward, backward=lambda ctx, g: g).apply(torch.zeros(3, requires_grad=True))
     return y, y.grad_fn.name()
 
 
@@ -205,10 +192,7 @@ def a_dirty_view_that_is_no_input(torch: Any) -> Any:
 @program
 def faces_of_nodes_are_nodes(torch: Any) -> Any:
     function = made(torch, forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g)
-    node, Node = (
-        function.apply(torch.ones(1, requires_grad=True)).grad_fn,
-        torch.autograd.graph.Node,
-    )
+    node, Node = (function.apply(torch.ones(1, requires_grad=True)).grad_fn, torch.autograd.graph.Node)
     return (
         isinstance(node, Node), issubclass(type(node), Node), node.__class__ is function._backward_cls,
         issubclass(torch.autograd.function.BackwardCFunction, Node), isinstance(Node, Node), isinstance(3, Node),
@@ -228,9 +212,7 @@ def what_jvp_may_return_for_a_view(torch: Any) -> Any:
     }
     found = []
     for answer in answers.values():
-        function = made(
-            torch, forward=lambda ctx, x: x[:2], jvp=lambda ctx, t, answer=answer: answer(t)
-        )
+        function = made(torch, forward=lambda ctx, x: x[:2], jvp=lambda ctx, t, answer=answer: answer(t))
         for of_view in (False, True):
 
             def run(fw: Any, function: Any = function, of_view: bool = of_view) -> Any:
@@ -278,8 +260,7 @@ def what_jvp_is_given(torch: Any) -> Any:
     function = made(torch, forward=forward, jvp=jvp)
     error = attempt(
         lambda: forward_ad(
-            torch,
-            lambda fw: function.apply(fw.make_dual(torch.ones(2), torch.ones(2)), torch.tensor(3)),
+            torch, lambda fw: function.apply(fw.make_dual(torch.ones(2), torch.ones(2)), torch.tensor(3))
         )
     )
     return seen, error
@@ -289,11 +270,7 @@ def what_jvp_is_given(torch: Any) -> Any:
 def tangents(torch: Any) -> Any:
     def run(fw: Any) -> Any:
         x, tangent = torch.ones(2), torch.ones(2)
-        dual, copied, cut = (
-            fw.make_dual(x, tangent),
-            torch.zeros(2),
-            fw.make_dual(x, tangent).clone(),
-        )
+        dual, copied, cut = (fw.make_dual(x, tangent), torch.zeros(2), fw.make_dual(x, tangent).clone())
         copied.copy_(dual)
         cut.detach_()
         return (
@@ -308,10 +285,7 @@ def tangents(torch: Any) -> Any:
 @program
 def an_op_without_forward_mode(torch: Any) -> Any:
     return attempt(
-        lambda: forward_ad(
-            torch,
-            lambda fw: torch.igamma(fw.make_dual(torch.ones(1), torch.ones(1)), torch.ones(1)),
-        )
+        lambda: forward_ad(torch, lambda fw: torch.igamma(fw.make_dual(torch.ones(1), torch.ones(1)), torch.ones(1)))
     )[:40]
 
 
@@ -333,10 +307,7 @@ def decorating_a_class(torch: Any) -> Any:
 
 @program
 def multithreading(torch: Any) -> Any:
-    switch, asked = (
-        torch.autograd.set_multithreading_enabled,
-        torch.autograd.is_multithreading_enabled,
-    )
+    switch, asked = (torch.autograd.set_multithreading_enabled, torch.autograd.is_multithreading_enabled)
     seen = [asked()]
     with switch(False):
         seen.append(asked())

@@ -479,9 +479,7 @@ def hooks_of_nodes(torch: Any) -> Any:
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     y.grad_fn.register_hook(
-        lambda gi, go: seen.append(
-            ("post", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go])
-        )
+        lambda gi, go: seen.append(("post", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go]))
     )
     y.grad_fn.register_prehook(lambda go: (go[0] * 3,))
     y.sum().backward()
@@ -579,9 +577,7 @@ def linearize_without_recording(torch: Any) -> Any:
 @program
 def forward_jacobian_is_lists(torch: Any) -> Any:
     x = torch.ones(2)
-    found = torch.autograd.functional.jacobian(
-        lambda x: (x, x * 2), (x,), vectorize=True, strategy="forward-mode"
-    )
+    found = torch.autograd.functional.jacobian(lambda x: (x, x * 2), (x,), vectorize=True, strategy="forward-mode")
     return type(found).__name__, type(found[0]).__name__, found
 
 
@@ -1137,9 +1133,7 @@ def test_memory_dies_without_the_garbage_collector() -> None:
     def step() -> None:
         loss = nn.functional.cross_entropy(model(x), labels)
         h = model(x)
-        h[0] = (
-            h[1] * 2
-        )  # views and writes in place, hooks and double backward must not make cycles either
+        h[0] = h[1] * 2  # views and writes in place, hooks and double backward must not make cycles either
         h.register_hook(lambda g: g * 2)
         (g,) = tinytorch.autograd.grad(h.sum(), model[0].weight, create_graph=True)
         optimizer.zero_grad()
@@ -1215,10 +1209,7 @@ def batches(lib: Any) -> dict[str, Any]:
 @needs_oracle
 @pytest.mark.parametrize("name", batches(tinytorch))
 def test_a_batch_of_vectors(name: str) -> None:
-    if name in (
-        "different sizes",
-        "no vectors",
-    ):  # PyTorch's words are about vmap
+    if name in ("different sizes", "no vectors"):  # PyTorch's words are about vmap
         with pytest.raises(ValueError):
             batches(torch)[name]()
         with pytest.raises(ValueError, match="is_grads_batched=True"):

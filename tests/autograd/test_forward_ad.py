@@ -58,10 +58,10 @@ FUNCTIONS: dict[str, Program] = {
     "selections": lambda lib, x: lib.where(x > 1, x, x.clamp(0.7, 0.9)) + x.sort(1).values + x.cumsum(0),
     "indexing": lambda lib, x: x[lib.tensor([0, 2, 2])] * x[1] + x.gather(0, lib.tensor([[1, 0, 2]])),
     "shapes": lambda lib, x: lib.cat([x.flatten()[:3].view(1, 3), x.T, lib.stack([x[0], x[1]])]).flip(0),
-    "mixed with constants": lambda lib, x: 2 / x + x ** 3 - lib.ones(3, dtype=x.dtype) * x,
+    "mixed with constants": lambda lib, x: 2 / x + x**3 - lib.ones(3, dtype=x.dtype) * x,
     "layers": lambda lib, x: lib.nn.functional.layer_norm(lib.nn.functional.gelu(x), (3,)),
     "losses": lambda lib, x: lib.nn.functional.cross_entropy(x, lib.arange(3)) + lib.nn.functional.mse_loss(x, x.T),
-}  # fmt: skip
+}
 
 
 @needs_oracle
@@ -159,10 +159,7 @@ def gradient_of_two_uses(lib: Any, fwAD: Any) -> Any:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [reverse_over_forward, forward_over_reverse, gradient_of_two_uses],
-)
+@pytest.mark.parametrize("program", [reverse_over_forward, forward_over_reverse, gradient_of_two_uses])
 def test_nested_with_reverse_mode(program: Program) -> None:
     run(program)
 

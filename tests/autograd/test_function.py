@@ -48,9 +48,7 @@ def make(torch: Any, forward: Any = twice, backward: Any = first, **members: Any
     """Return a Function of these static methods."""
     body = {"forward": forward, "backward": backward, **members}
     functions = {
-        name: staticmethod(each) if callable(each) else each
-        for name, each in body.items()
-        if each is not None
+        name: staticmethod(each) if callable(each) else each for name, each in body.items() if each is not None
     }
     return type("Mine", (torch.autograd.Function,), functions)
 
@@ -60,9 +58,7 @@ def run(torch: Any, forward: Any = twice, backward: Any = first, *args: Any, **m
     x = leaf(torch)
     result = make(torch, forward, backward, **members).apply(x, *args)
     several = result if isinstance(result, tuple) else (result,)
-    total = sum(
-        each.sum() for each in several if isinstance(each, torch.Tensor) and each.requires_grad
-    )
+    total = sum(each.sum() for each in several if isinstance(each, torch.Tensor) and each.requires_grad)
     total.backward()
     return x.grad, result
 
@@ -78,31 +74,19 @@ cases(
     a_number=lambda torch: make(torch, lambda ctx, x: 3).apply(leaf(torch)),
     an_empty_tuple=lambda torch: make(torch, lambda ctx, x: ()).apply(leaf(torch)),
     a_tuple_of_one=lambda torch: make(torch, lambda ctx, x: (x * 2,)).apply(leaf(torch)),
-    tuples_are_not_looked_into=lambda torch: make(torch, lambda ctx, x: ((x * 2,), x * 3)).apply(
-        leaf(torch)
-    ),
-    nor_are_lists_of_arguments=lambda torch: make(torch, lambda ctx, xs: xs[0] * 2).apply(
-        [leaf(torch)]
-    ),
+    tuples_are_not_looked_into=lambda torch: make(torch, lambda ctx, x: ((x * 2,), x * 3)).apply(leaf(torch)),
+    nor_are_lists_of_arguments=lambda torch: make(torch, lambda ctx, xs: xs[0] * 2).apply([leaf(torch)]),
     integers=lambda torch: run(torch, lambda ctx, x: (x * 2, x.long())),
     keywords=lambda torch: make(torch, times).apply(leaf(torch), factor=3),
-    keywords_of_defaults=lambda torch: make(torch, lambda ctx, x, f=2: x * f).apply(
-        leaf(torch), f=3
-    ),
-    keywords_over_a_gap=lambda torch: make(torch, lambda ctx, x, a=1, b=2: x).apply(
-        leaf(torch), b=3
-    ),
+    keywords_of_defaults=lambda torch: make(torch, lambda ctx, x, f=2: x * f).apply(leaf(torch), f=3),
+    keywords_over_a_gap=lambda torch: make(torch, lambda ctx, x, a=1, b=2: x).apply(leaf(torch), b=3),
     keywords_unknown=lambda torch: make(torch).apply(leaf(torch), y=3),
     keywords_given_twice=lambda torch: make(torch).apply(leaf(torch), x=3),
     keywords_only=lambda torch: make(torch, lambda ctx, x, *, f: x).apply(leaf(torch), f=3),
-    too_many_arguments_with_a_keyword=lambda torch: make(torch, times).apply(
-        leaf(torch), 1, 2, factor=3
-    ),
+    too_many_arguments_with_a_keyword=lambda torch: make(torch, times).apply(leaf(torch), 1, 2, factor=3),
     too_few_arguments=lambda torch: make(torch, times).apply(leaf(torch)),
     defaults=lambda torch: run(torch, lambda ctx, x, f=2: x * f),
-    a_plain_function=lambda torch: type(
-        "Mine", (torch.autograd.Function,), {"forward": twice}
-    ).apply(leaf(torch)),
+    a_plain_function=lambda torch: type("Mine", (torch.autograd.Function,), {"forward": twice}).apply(leaf(torch)),
     a_class_method=lambda torch: type(
         "Mine", (torch.autograd.Function,), {"forward": classmethod(lambda cls, ctx, x: x * 2)}
     ).apply(leaf(torch)),
@@ -275,12 +259,8 @@ def the_context_within_forward(torch: Any) -> Any:
 
 cases(
     an_unknown_attribute=lambda torch: run(torch, twice, lambda ctx, g: ctx.nothing),
-    set_materialize_grads_to_a_number=lambda torch: run(
-        torch, lambda ctx, x: ctx.set_materialize_grads(3)
-    ),
-    shared_storage=lambda torch: run(
-        torch, lambda ctx, x: (ctx.mark_shared_storage((x, x)), x * 2)[1]
-    ),
+    set_materialize_grads_to_a_number=lambda torch: run(torch, lambda ctx, x: ctx.set_materialize_grads(3)),
+    shared_storage=lambda torch: run(torch, lambda ctx, x: (ctx.mark_shared_storage((x, x)), x * 2)[1]),
 )
 
 
@@ -362,21 +342,13 @@ def saved_variables(torch: Any) -> Any:
 
 cases(
     save_a_number=lambda torch: run(torch, saving(lambda x, y: 3)),
-    save_a_number_without_recording=lambda torch: make(torch, saving(lambda x, y: 3)).apply(
-        torch.ones(2)
-    ),
+    save_a_number_without_recording=lambda torch: make(torch, saving(lambda x, y: 3)).apply(torch.ones(2)),
     save_a_list=lambda torch: run(torch, saving(lambda x, y: [x])),
-    save_for_forward_a_number=lambda torch: run(
-        torch, lambda ctx, x: (ctx.save_for_forward(3), x * 2)[1]
-    ),
+    save_for_forward_a_number=lambda torch: run(torch, lambda ctx, x: (ctx.save_for_forward(3), x * 2)[1]),
     save_for_forward=lambda torch: run(
-        torch,
-        lambda ctx, x: (ctx.save_for_forward(x, x), ctx.save_for_backward(x), x * 2)[2],
-        using,
+        torch, lambda ctx, x: (ctx.save_for_forward(x, x), ctx.save_for_backward(x), x * 2)[2], using
     ),
-    clear_on_access=lambda torch: run(
-        torch, saving(lambda x, y: x), using, clear_saved_tensors_on_access=True
-    ),
+    clear_on_access=lambda torch: run(torch, saving(lambda x, y: x), using, clear_saved_tensors_on_access=True),
     clear_on_access_asked_twice=lambda torch: run(
         torch,
         saving(lambda x, y: x),
@@ -385,10 +357,7 @@ cases(
     ),
     clear_on_access_of_a_wrong_type=lambda torch: run(torch, clear_saved_tensors_on_access=3),
     boxed_gradients=lambda torch: run(
-        torch,
-        lambda ctx, x: (x * 2, x * 3),
-        lambda ctx, gs: gs.pop() * 3 + gs.pop() * 2,
-        boxed_grads_call=True,
+        torch, lambda ctx, x: (x * 2, x * 3), lambda ctx, gs: gs.pop() * 3 + gs.pop() * 2, boxed_grads_call=True
     ),
 )
 
@@ -401,9 +370,7 @@ cases(
     too_few=lambda torch: run(torch, times, lambda ctx, g: g, 3),
     one_none_for_two=lambda torch: run(torch, times, lambda ctx, g: None, 3),
     one_for_a_number=lambda torch: run(torch, times, lambda ctx, g: (g, g), 3),
-    one_for_a_constant=lambda torch: run(
-        torch, lambda ctx, x, y: x * y, lambda ctx, g: (g, g), torch.ones(2)
-    ),
+    one_for_a_constant=lambda torch: run(torch, lambda ctx, x, y: x * y, lambda ctx, g: (g, g), torch.ones(2)),
     a_list=lambda torch: run(torch, twice, lambda ctx, g: [g]),
     a_string=lambda torch: run(torch, twice, lambda ctx, g: "a"),
     a_number_as_gradient=lambda torch: run(torch, twice, lambda ctx, g: 3.0),
@@ -417,9 +384,7 @@ cases(
     vjp=lambda torch: run(torch, twice, None, vjp=lambda ctx, g: g * 9),
     vjp_and_backward=lambda torch: run(torch, vjp=lambda ctx, g: g * 9),
     vjp_is_backward=lambda torch: torch.autograd.Function.vjp is torch.autograd.Function.backward,
-    one_of_two_outputs=lambda torch: run(
-        torch, lambda ctx, x: (x * 2, x.detach() * 3), lambda ctx, a, b: a + b
-    ),
+    one_of_two_outputs=lambda torch: run(torch, lambda ctx, x: (x * 2, x.detach() * 3), lambda ctx, a, b: a + b),
 )
 
 
@@ -544,12 +509,7 @@ def an_input_returned(torch: Any) -> Any:
     view = (leaf(torch) * 1).view(2, 1)
     v = make(torch, identity).apply(view)
     return [
-        (
-            each is given,
-            each._is_view(),
-            each._base is (given if given._base is None else given._base),
-            each,
-        )
+        (each is given, each._is_view(), each._base is (given if given._base is None else given._base), each)
         for each, given in ((y, x), (z, constant), (v, view))
     ]
 
@@ -613,22 +573,16 @@ cases(
     write_to_an_input_returned=lambda torch: written(torch, identity, lambda x, y: y),
     write_to_a_view=lambda torch: written(torch, lambda ctx, x: x.view(2, 1), lambda x, y: y),
     write_to_its_base=lambda torch: written(torch, lambda ctx, x: x.view(2, 1), lambda x, y: x),
-    write_to_one_of_several_views=lambda torch: written(
-        torch, lambda ctx, x: (x.view(2, 1), x * 2), lambda x, y: y[0]
-    ),
+    write_to_one_of_several_views=lambda torch: written(torch, lambda ctx, x: (x.view(2, 1), x * 2), lambda x, y: y[0]),
     dirty_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)),
     dirty_view_of_a_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)[:1]),
     dirty_part_of_several=lambda torch: make(torch, dirty).apply((leaf(torch) * 1).unbind()[0]),
-    dirty_view_and_another_output=lambda torch: make(
-        torch, lambda ctx, x: (dirty(ctx, x), x * 2)
-    ).apply((leaf(torch) * 1)[:1]),
-    dirty_and_not_returned=lambda torch: make(torch, lambda ctx, x: dirty(ctx, x) * 2).apply(
-        leaf(torch) * 1
+    dirty_view_and_another_output=lambda torch: make(torch, lambda ctx, x: (dirty(ctx, x), x * 2)).apply(
+        (leaf(torch) * 1)[:1]
     ),
+    dirty_and_not_returned=lambda torch: make(torch, lambda ctx, x: dirty(ctx, x) * 2).apply(leaf(torch) * 1),
     dirty_number=lambda torch: run(torch, lambda ctx, x: (ctx.mark_dirty(3), x * 2)[1]),
-    non_differentiable_number=lambda torch: run(
-        torch, lambda ctx, x: (ctx.mark_non_differentiable(3), x * 2)[1]
-    ),
+    non_differentiable_number=lambda torch: run(torch, lambda ctx, x: (ctx.mark_non_differentiable(3), x * 2)[1]),
 )
 
 
@@ -678,9 +632,7 @@ def dirty_view(torch: Any) -> Any:
 def dirty_with_another_output(torch: Any) -> Any:
     x = leaf(torch)
     y = x * 2
-    a, b = make(
-        torch, lambda ctx, x: (dirty(ctx, x), x * 2), lambda ctx, g, h: g * 3 + h * 6
-    ).apply(y)
+    a, b = make(torch, lambda ctx, x: (dirty(ctx, x), x * 2), lambda ctx, g, h: g * 3 + h * 6).apply(y)
     (a + b).sum().backward()
     return a is y, a.output_nr, b.output_nr, x.grad
 

@@ -13,9 +13,7 @@ from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 
 if torch is not None:
-    with (
-        warnings.catch_warnings()
-    ):  # what PyTorch loads when it is first used gives warnings of its own
+    with warnings.catch_warnings():  # what PyTorch loads when it is first used gives warnings of its own
         warnings.simplefilter("ignore")
         torch.func.jacfwd(torch.sin)(torch.ones(1))
 
@@ -54,9 +52,7 @@ FUNCTIONS = {"scalar": scalar, "several": several, "ignores_y": ignores_y, "line
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_structure_and_graphs(
-    name: str, strict: bool, create_graph: bool, requires_grad: bool
-) -> None:
+def test_values_structure_and_graphs(name: str, strict: bool, create_graph: bool, requires_grad: bool) -> None:
     func = FUNCTIONS[name]
     options = {"create_graph": create_graph, "strict": strict}
 
@@ -169,9 +165,7 @@ MISTAKES: dict[str, Program] = {
     "v is several": lambda t: t.autograd.functional.vjp(lambda x: x, t.ones(2), (t.ones(2),) * 2),
     "v is too few": lambda t: t.autograd.functional.jvp(lambda x, y: x, (t.ones(2),) * 2, t.ones(2)),
     "v of other size": lambda t: t.autograd.functional.vjp(lambda x: x, t.ones(2), t.ones(3)),
-    "entry of v": lambda t: t.autograd.functional.hvp(
-        lambda x, y: x.sum(), (t.ones(2),) * 2, (t.ones(2), t.ones(3))
-    ),
+    "entry of v": lambda t: t.autograd.functional.hvp(lambda x, y: x.sum(), (t.ones(2),) * 2, (t.ones(2), t.ones(3))),
     "hessian of vector": lambda t: t.autograd.functional.hessian(lambda x: x, t.ones(2)),
     "hessian of tuple": lambda t: t.autograd.functional.hessian(lambda x: (x.sum(),), t.ones(2)),
     "vhp of vector": lambda t: t.autograd.functional.vhp(lambda x: x, t.ones(2), t.ones(2)),
@@ -187,22 +181,16 @@ MISTAKES: dict[str, Program] = {
     "forward graph": lambda t: t.autograd.functional.jacobian(
         lambda x: x, t.ones(2), create_graph=True, strategy="forward-mode"
     ),
-    "forward not vectorized": lambda t: t.autograd.functional.jacobian(
-        lambda x: x, t.ones(2), strategy="forward-mode"
-    ),
+    "forward not vectorized": lambda t: t.autograd.functional.jacobian(lambda x: x, t.ones(2), strategy="forward-mode"),
     "forward inputs": lambda t: t.autograd.functional.jacobian(
         lambda x: x, 1.0, vectorize=True, strategy="forward-mode"
     ),
     "forward integers": lambda t: t.autograd.functional.jacobian(
         lambda x: x, t.ones(2).long(), vectorize=True, strategy="forward-mode"
     ),
-    "vectorize strict": lambda t: t.autograd.functional.jacobian(
-        lambda x: x, t.ones(2), strict=True, vectorize=True
-    ),
-    "strict constant": lambda t: t.autograd.functional.vjp(
-        lambda x: t.ones(()), t.ones(2), strict=True
-    ),
-}  # fmt: skip
+    "vectorize strict": lambda t: t.autograd.functional.jacobian(lambda x: x, t.ones(2), strict=True, vectorize=True),
+    "strict constant": lambda t: t.autograd.functional.vjp(lambda x: t.ones(()), t.ones(2), strict=True),
+}
 
 
 @needs_oracle

@@ -89,9 +89,7 @@ def test_right_gradients_pass(name: str, fast_mode: bool) -> None:
         options = {"fast_mode": fast_mode}
         check, check_second = torch.autograd.gradcheck, torch.autograd.gradgradcheck
         first = check(RIGHT[name], inputs, check_grad_dtypes=True, check_forward_ad=True, **options)
-        forward = check(
-            RIGHT[name], inputs, check_forward_ad=True, check_backward_ad=False, **options
-        )
+        forward = check(RIGHT[name], inputs, check_forward_ad=True, check_backward_ad=False, **options)
         if name in ("integers only", "a constant"):
             return first, forward
         second = check_second(RIGHT[name], inputs, check_fwd_over_rev=True, **options)
@@ -160,12 +158,8 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     ),
     "no gradient is not foreseen": lambda torch: made(torch, one_output, lambda ctx, g: g * 2),
     "no gradient is an error": lambda torch: made(torch, one_output, _refuses_none),
-    "no gradient is an error further up": lambda torch: (
-        lambda x: made(torch, one_output, _refuses_none)(x.sin())
-    ),
-    "no gradient is an error further down": lambda torch: (
-        lambda x: made(torch, one_output, _refuses_none)(x).sin()
-    ),
+    "no gradient is an error further up": lambda torch: lambda x: made(torch, one_output, _refuses_none)(x.sin()),
+    "no gradient is an error further down": lambda torch: lambda x: made(torch, one_output, _refuses_none)(x).sin(),
     "one of two gradients is an error": lambda torch: made(
         torch, two_outputs, lambda ctx, g, h: _refuses_none(ctx, g) + _refuses_none(ctx, h)
     ),
@@ -232,10 +226,7 @@ def test_the_fast_mode_shows_whole_jacobians_too() -> None:
         tinytorch.autograd.gradcheck(wrong, x, fast_mode=True)
     text = str(caught.value)
     assert "tensor([[2.0000, 0.0000]" in text and "tensor([[3., 0.]" in text
-    assert (
-        "max per-element difference (slow mode) is: " in text
-        and "Fast gradcheck failed" not in text
-    )
+    assert "max per-element difference (slow mode) is: " in text and "Fast gradcheck failed" not in text
 
 
 @needs_oracle
@@ -249,9 +240,7 @@ def test_a_projection_may_fail_where_jacobians_pass() -> None:
         torch.autograd.gradcheck(function, x, atol=1e-8, fast_mode=True)
 
     same_as_pytorch(program)
-    with pytest.raises(
-        RuntimeError, match="Fast gradcheck failed but element-wise differences are small"
-    ):
+    with pytest.raises(RuntimeError, match="Fast gradcheck failed but element-wise differences are small"):
         program(tinytorch)
 
 
@@ -263,11 +252,7 @@ def test_the_tolerances(fast_mode: bool) -> None:
         check = torch.autograd.gradcheck
         options = {"fast_mode": fast_mode, "raise_exception": False}
         wrong = made(torch, square, times(2.001))
-        shaky = made(
-            torch,
-            lambda ctx, x: x * 1,
-            lambda ctx, g: g * (1 + 1e-7 * torch.rand(1, dtype=g.dtype)),
-        )
+        shaky = made(torch, lambda ctx, x: x * 1, lambda ctx, g: g * (1 + 1e-7 * torch.rand(1, dtype=g.dtype)))
         offset = made(torch, lambda ctx, x: x * 1, lambda ctx, g: g + 1e-9)
         return [
             check(wrong, x, rtol=1e-2, **options),
@@ -288,9 +273,7 @@ def test_the_tolerances(fast_mode: bool) -> None:
 def test_undefined_gradients_need_not_be_checked(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
         function = made(torch, one_output, _refuses_none)
-        return torch.autograd.gradcheck(
-            function, leaf(torch, 2), fast_mode=fast_mode, check_undefined_grad=False
-        )
+        return torch.autograd.gradcheck(function, leaf(torch, 2), fast_mode=fast_mode, check_undefined_grad=False)
 
     same_as_pytorch(program)
 
@@ -301,9 +284,7 @@ def test_undefined_gradients_need_not_be_checked(fast_mode: bool) -> None:
 def test_single_precision_is_warned_of(options: Any, fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
         x = torch.full((3,), 0.7, requires_grad=True)
-        return torch.autograd.gradcheck(
-            lambda x: x * 3, x, fast_mode=fast_mode, raise_exception=False, **options
-        )
+        return torch.autograd.gradcheck(lambda x: x * 3, x, fast_mode=fast_mode, raise_exception=False, **options)
 
     same_as_pytorch(program)
 
@@ -316,10 +297,7 @@ def test_single_precision_is_warned_of(options: Any, fast_mode: bool) -> None:
         lambda torch: 3.0,
         lambda torch: (),
         lambda torch: leaf(torch, 1, requires_grad=False).expand(3).requires_grad_(),
-        lambda torch: (
-            leaf(torch, 2),
-            leaf(torch, 1, requires_grad=False).expand(2, 3).requires_grad_(),
-        ),
+        lambda torch: (leaf(torch, 2), leaf(torch, 1, requires_grad=False).expand(2, 3).requires_grad_()),
     ],
 )
 def test_inputs_that_cannot_be_checked(inputs: Any) -> None:
@@ -379,9 +357,7 @@ def test_the_check_of_batches_finds_what_differs() -> None:
     # Each of the two elements is asked for twice, then the two vectors of the batch.
     function = made(tinytorch, lambda ctx, x: x * 2, backward)
     with pytest.raises(RuntimeError, match="failed while testing batched gradient computation"):
-        tinytorch.autograd.gradcheck(
-            function, leaf(tinytorch, 2), check_undefined_grad=False, check_batched_grad=True
-        )
+        tinytorch.autograd.gradcheck(function, leaf(tinytorch, 2), check_undefined_grad=False, check_batched_grad=True)
 
 
 @needs_oracle
@@ -406,11 +382,7 @@ def test_the_rule_of_a_custom_function(rule: Any, fast_mode: bool, raises: bool)
     def program(torch: Any) -> Any:
         function = made(torch, square, times(2), rule)
         return torch.autograd.gradcheck(
-            function,
-            leaf(torch, 3),
-            check_forward_ad=True,
-            fast_mode=fast_mode,
-            raise_exception=raises,
+            function, leaf(torch, 3), check_forward_ad=True, fast_mode=fast_mode, raise_exception=raises
         )
 
     same_as_pytorch(program)
@@ -465,9 +437,7 @@ def test_a_captured_input_has_no_tangent(fast_mode: bool) -> None:
 @parametrize("over", ["reverse", "forward"])
 def test_a_gradient_that_is_not_differentiable(over: str, fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
-        function = made(
-            torch, square, lambda ctx, g: g * ctx.saved_tensors[0].detach() * 2, times(2)
-        )
+        function = made(torch, square, lambda ctx, g: g * ctx.saved_tensors[0].detach() * 2, times(2))
         torch.autograd.gradgradcheck(
             function, leaf(torch, 2), fast_mode=fast_mode, check_undefined_grad=over == "reverse",
             check_fwd_over_rev=over == "forward", check_rev_over_rev=over == "reverse",
@@ -486,12 +456,7 @@ def test_given_gradients_of_the_outputs(fast_mode: bool) -> None:
         return [
             check(lambda x: x**3, x, leaf(torch, 2), **options),
             check(lambda x: x**3, x, leaf(torch, 2, requires_grad=False), **options),
-            check(
-                lambda x, y: (x * y, y.argmax(), x.exp()),
-                (x, y),
-                [leaf(torch, 2), leaf(torch, 2)],
-                **options,
-            ),
+            check(lambda x, y: (x * y, y.argmax(), x.exp()), (x, y), [leaf(torch, 2), leaf(torch, 2)], **options),
             check(lambda x: x**3, x, gen_non_contig_grad_outputs=True, **options),
             torch.rand(2),
         ]

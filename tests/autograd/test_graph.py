@@ -49,12 +49,7 @@ def nodes_are_nodes(torch: Any) -> Any:
 
     made = F.apply(x)
     return [
-        (
-            isinstance(node, torch.autograd.graph.Node),
-            node.name(),
-            type(node).__name__,
-            node.requires_grad,
-        )
+        (isinstance(node, torch.autograd.graph.Node), node.name(), type(node).__name__, node.requires_grad)
         for node in (y.grad_fn, accumulator, made.grad_fn)
     ]
 
@@ -127,11 +122,7 @@ def next_functions_of_ops_with_indices(torch: Any) -> Any:
         torch.nn.functional.layer_norm(x, [3]),
     ]
     return [
-        (
-            r.grad_fn.name(),
-            [(None if n is None else n.name(), k) for n, k in r.grad_fn.next_functions],
-        )
-        for r in results
+        (r.grad_fn.name(), [(None if n is None else n.name(), k) for n, k in r.grad_fn.next_functions]) for r in results
     ]
 
 
@@ -519,10 +510,7 @@ def hooks_on_several_gradients_inside_each_other(torch: Any) -> Any:
 def errors_of_hooks_on_several_gradients(torch: Any) -> Any:
     register = torch.autograd.graph.register_multi_grad_hook
     x = leaf(torch)
-    return [
-        attempt(lambda: register((x,), print, mode="some")),
-        attempt(lambda: register((x, torch.ones(2)), print)),
-    ]
+    return [attempt(lambda: register((x,), print, mode="some")), attempt(lambda: register((x, torch.ones(2)), print))]
 
 
 @program

@@ -215,9 +215,7 @@ def grads_of_inputs_with_hooks(torch: Any) -> Any:
         h = x * 2
         h.register_hook(lambda g: g * 10)
         x.register_hook(lambda g: g * 100)
-        found += torch.autograd.grad(
-            (h * 3).sum(), [{"h": h, "x": x}[each] for each in inputs], retain_graph=True
-        )
+        found += torch.autograd.grad((h * 3).sum(), [{"h": h, "x": x}[each] for each in inputs], retain_graph=True)
     return found
 
 
@@ -551,9 +549,7 @@ def test_hooks_of_nodes_see_gradients_of_the_inputs_shape_and_dtype() -> None:
         x = torch.ones(2, dtype=torch.float64, requires_grad=True)
         y = torch.ones(3, 2, requires_grad=True)
         z = x * y
-        z.grad_fn.register_hook(
-            lambda gi, go: log.append([(tuple(g.shape), str(g.dtype)) for g in gi])
-        )
+        z.grad_fn.register_hook(lambda gi, go: log.append([(tuple(g.shape), str(g.dtype)) for g in gi]))
         z.sum().backward()
         return log
 

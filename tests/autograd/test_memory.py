@@ -116,9 +116,7 @@ def use_tangents(x: Any) -> None:
 
 
 def use_checkpoint(x: Any) -> None:
-    torch.utils.checkpoint.checkpoint(
-        lambda t: t.exp().sin(), x, use_reentrant=False
-    ).sum().backward()
+    torch.utils.checkpoint.checkpoint(lambda t: t.exp().sin(), x, use_reentrant=False).sum().backward()
 
 
 def use_anomaly_detection(x: Any) -> None:
@@ -129,7 +127,7 @@ def use_anomaly_detection(x: Any) -> None:
 @pytest.mark.parametrize(
     "use",
     [use_backward, use_nothing, use_higher_orders, use_jacobians, use_tangents, use_checkpoint, use_anomaly_detection],
-)  # fmt: skip
+)
 def test_nothing_is_left_without_the_collector(use: Any) -> None:
     x = torch.linspace(-1, 1, 100_000, requires_grad=True)
     use(x)  # what is made once

@@ -25,10 +25,7 @@ def leaf(*shape):
 
 def boxes_and_arrows(mermaid):
     """Return the lines of text of each box and the arrows, from the Mermaid text."""
-    boxes = {
-        k: label.split("<br/>")
-        for k, label in re.findall(r'^    n(\d+)\W+"(.*)"\W+:::', mermaid, re.M)
-    }
+    boxes = {k: label.split("<br/>") for k, label in re.findall(r'^    n(\d+)\W+"(.*)"\W+:::', mermaid, re.M)}
     arrows = re.findall(r'^    n(\d+) -->(?:\|"\[(\d+)\]"\|)? n(\d+)$', mermaid, re.M)
     return boxes, arrows
 
@@ -85,12 +82,8 @@ def test_a_node_is_drawn_once_and_an_input_used_twice_has_two_arrows():
     x = leaf(2)
     y = x * x
     boxes, arrows = boxes_and_arrows(picture([y + y, y]).mermaid)
-    assert [lines[0] for lines in boxes.values()] == [
-        "Tensor", "MulBackward0", "AddBackward0", "result 0", "result 1",
-    ]  # fmt: skip
-    assert [(a, b) for a, _, b in arrows] == [
-        ("0", "1"), ("0", "1"), ("1", "2"), ("1", "2"), ("2", "3"), ("1", "4"),
-    ]  # fmt: skip
+    assert [lines[0] for lines in boxes.values()] == ["Tensor", "MulBackward0", "AddBackward0", "result 0", "result 1"]
+    assert [(a, b) for a, _, b in arrows] == [("0", "1"), ("0", "1"), ("1", "2"), ("1", "2"), ("2", "3"), ("1", "4")]
 
 
 def test_arrows_from_an_operation_of_several_outputs_say_which():
@@ -144,9 +137,7 @@ def test_saved_tensors_of_a_function():
         def backward(ctx, g):
             return g * 2, None
 
-    boxes, _ = boxes_and_arrows(
-        picture(Twice.apply(leaf(2), tinytorch.ones(3).long()), show_saved=True).mermaid
-    )
+    boxes, _ = boxes_and_arrows(picture(Twice.apply(leaf(2), tinytorch.ones(3).long()), show_saved=True).mermaid)
     assert boxes["1"][2:] == ["keeps [0]: float32 (2,)", "keeps [2]: int64 (3,)"]
 
 
@@ -195,9 +186,7 @@ def test_nodes_and_arrows_are_pytorchs():
     boxes, arrows = boxes_and_arrows(picture(graph(tinytorch)).mermaid)
     names = [node.name().replace("torch::autograd::AccumulateGrad", "Tensor") for node in order]
     assert [lines[0] for lines in boxes.values()] == [*names, "result"]
-    expected = [
-        (order[each], k) for k, node in enumerate(order) for each, _ in node.next_functions if each
-    ]
+    expected = [(order[each], k) for k, node in enumerate(order) for each, _ in node.next_functions if each]
     assert [(int(a), int(b)) for a, _, b in arrows[:-1]] == expected
 
 
@@ -237,9 +226,7 @@ def random_graph(seed, count):
         x, y = draw.choice(near), draw.choice(near)
         choice = draw.random()
         made += [x * y] if choice < 0.5 else [x.exp()] if choice < 0.8 else (x * y).sort()[:1]
-    return picture(
-        made[-draw.randint(1, 6) :], {f"p.{k}": t for k, t in enumerate(made[: count // 6])}
-    )
+    return picture(made[-draw.randint(1, 6) :], {f"p.{k}": t for k, t in enumerate(made[: count // 6])})
 
 
 ODD = 'a"b<c>&amp;#35;\\n`[](){}|;-->%%ü漢\n\x00\ud800\ufffe]'
@@ -378,7 +365,7 @@ DRAWN = [
     pytest.param(block, id="block"),
     pytest.param(shared_weight, id="recurrent"),
     pytest.param(lambda: picture(tinytorch.stack([leaf() * 2 for _ in range(50)]).sum()), id="wide"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("make", DRAWN)
@@ -386,9 +373,7 @@ def test_a_clean_drawing(make):
     drawn = make()
     drawing = Drawing(drawn)
     boxes, arrows = boxes_and_arrows(drawn.mermaid)
-    legend = len(
-        {kind for kind in ("leaf", "operation", "result") if f":::{kind}" in drawn.mermaid}
-    )
+    legend = len({kind for kind in ("leaf", "operation", "result") if f":::{kind}" in drawn.mermaid})
     assert len(drawing.boxes) == len(boxes) + legend
     assert disjoint(drawing.boxes)
     left, top, width, height = drawing.view

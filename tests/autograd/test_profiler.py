@@ -30,10 +30,7 @@ def counts(prof, *names):
 
 
 def parents(prof):
-    return [
-        (event.name, event.cpu_parent.name if event.cpu_parent else None)
-        for event in prof.function_events
-    ]
+    return [(event.name, event.cpu_parent.name if event.cpu_parent else None) for event in prof.function_events]
 
 
 def step_of_mlp(lib):
@@ -137,9 +134,7 @@ class TestCounts:
 
     @needs_oracle
     def test_names_are_those_of_pytorch(self):
-        known = {
-            name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names()
-        }
+        known = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names()}
         found = set()
         for info in pkgutil.iter_modules(ops.__path__):
             module = importlib.import_module(f"tinytorch.ops.{info.name}")
@@ -176,9 +171,7 @@ class TestSums:
         for event in events:
             assert 0 <= event.self_cpu_time_total <= event.cpu_time_total
             inside = sum(child.cpu_time_total for child in event.cpu_children)
-            assert event.self_cpu_time_total == pytest.approx(
-                event.cpu_time_total - inside, abs=1e-3
-            )
+            assert event.self_cpu_time_total == pytest.approx(event.cpu_time_total - inside, abs=1e-3)
             for child in event.cpu_children:
                 assert event.time_range.start <= child.time_range.start
                 assert child.time_range.end <= event.time_range.end
@@ -280,9 +273,7 @@ class TestRanges:
         y.backward()
         last.__exit__(None, None, None)
         evaluate = "autograd::engine::evaluate_function: LeavesBackward"
-        assert parents(prof) == [
-            ("unfinished", None), (evaluate, "unfinished"), ("LeavesBackward", evaluate),
-        ]  # fmt: skip
+        assert parents(prof) == [("unfinished", None), (evaluate, "unfinished"), ("LeavesBackward", evaluate)]
         assert len({event.time_range.end for event in prof.function_events}) == 1
         assert local.state.modes is None
 
@@ -309,7 +300,7 @@ class TestRanges:
     @needs_oracle
     def test_errors(self):
         same_as_pytorch(lambda lib: lib.autograd.profiler.record_function(3).__enter__())
-        same_as_pytorch(lambda lib: lib.autograd.profiler.record_function("a").__exit__(None, None, None))  # fmt: skip
+        same_as_pytorch(lambda lib: lib.autograd.profiler.record_function("a").__exit__(None, None, None))
         same_as_pytorch(lambda lib: lib.autograd.profiler.emit_nvtx().__enter__())
         with pytest.raises(NotImplementedError, match="emit_itt"):
             tinytorch.autograd.profiler.emit_itt().__enter__()
@@ -390,12 +381,8 @@ class TestTable:
     def test_stacks(self):
         theirs = torch.autograd.profiler_util
         stacks = [["a.py(1): f", "b.py(2): g"], ["a.py(1): f", "c.py(3): " + "h" * 90], []]
-        rows = [
-            (k, "aten::mul", 1, 10.0 * k, 10.0 * k + 5 + k) for k in range(len(stacks))
-        ]  # three in a row
-        ours = EventList(
-            nested(FunctionEvent(*r, stack=s) for r, s in zip(rows, stacks, strict=True))
-        )
+        rows = [(k, "aten::mul", 1, 10.0 * k, 10.0 * k + 5 + k) for k in range(len(stacks))]  # three in a row
+        ours = EventList(nested(FunctionEvent(*r, stack=s) for r, s in zip(rows, stacks, strict=True)))
         other = theirs.EventList(
             [
                 theirs.FunctionEvent(*r, stack=s, input_shapes=[], overload_name="", flops=0)
@@ -405,9 +392,7 @@ class TestTable:
         other._build_tree()
         assert str(ours) == str(other)
         for n in (0, 1, 2):
-            assert str(ours.key_averages(group_by_stack_n=n)) == str(
-                other.key_averages(group_by_stack_n=n)
-            )
+            assert str(ours.key_averages(group_by_stack_n=n)) == str(other.key_averages(group_by_stack_n=n))
 
     def test_of_nothing(self):
         same_as_pytorch(
@@ -441,12 +426,7 @@ class TestUse:
             seen = [str(prof), repr(prof)]
             with prof:
                 lib.ones(2) * 2
-                seen += [
-                    str(prof),
-                    len(prof.key_averages()),
-                    prof.table(),
-                    prof.self_cpu_time_total,
-                ]
+                seen += [str(prof), len(prof.key_averages()), prof.table(), prof.self_cpu_time_total]
             return [*seen, len(prof.key_averages()) > 0]
 
         same_as_pytorch(unfinished)
@@ -561,16 +541,12 @@ class TestSchedules:
     def test_any_order(self, word):
         def program(lib):
             action = lib.profiler.ProfilerAction
-            names = {
-                "N": action.NONE, "W": action.WARMUP, "R": action.RECORD, "S": action.RECORD_AND_SAVE,
-            }  # fmt: skip
+            names = {"N": action.NONE, "W": action.WARMUP, "R": action.RECORD, "S": action.RECORD_AND_SAVE}
             return cycles(lib, lambda step: names[word[step % len(word)]], 7)
 
         same_as_pytorch(program)
 
-    @pytest.mark.parametrize(
-        ("word", "what"), [("WN", "WARMUP followed by NONE"), ("RW", "RECORD followed by WARMUP")]
-    )
+    @pytest.mark.parametrize(("word", "what"), [("WN", "WARMUP followed by NONE"), ("RW", "RECORD followed by WARMUP")])
     def test_orders_that_crash_pytorch(self, word, what):
         action = tinytorch.profiler.ProfilerAction
         names = {"N": action.NONE, "W": action.WARMUP, "R": action.RECORD}
@@ -613,8 +589,7 @@ class TestSchedules:
         def make(*names, **options):
             return lambda lib: len(
                 lib.profiler.profile(
-                    activities=[getattr(lib.profiler.ProfilerActivity, n, n) for n in names],
-                    **options,
+                    activities=[getattr(lib.profiler.ProfilerActivity, n, n) for n in names], **options
                 ).activities
             )
 
@@ -653,13 +628,9 @@ def test_the_warning_that_events_are_cleared_comes_once(monkeypatch):
 class TestFiles:
     @pytest.mark.parametrize("zipped", [False, True])
     def test_tensorboard(self, tmp_path, zipped):
-        handler = tinytorch.profiler.tensorboard_trace_handler(
-            str(tmp_path / "logs"), "worker", use_gzip=zipped
-        )
+        handler = tinytorch.profiler.tensorboard_trace_handler(str(tmp_path / "logs"), "worker", use_gzip=zipped)
         plan = tinytorch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
-        with tinytorch.profiler.profile(
-            schedule=plan, on_trace_ready=handler, acc_events=True
-        ) as prof:
+        with tinytorch.profiler.profile(schedule=plan, on_trace_ready=handler, acc_events=True) as prof:
             prof.add_metadata("note", 'a "quoted" one')
             prof.add_metadata_json("numbers", "[1, 2]")
             for _ in range(6):
@@ -677,10 +648,7 @@ class TestFiles:
     def test_a_folder_that_cannot_be(self, tmp_path):
         (tmp_path / "file").touch()
         handler = tinytorch.profiler.tensorboard_trace_handler(str(tmp_path / "file" / "logs"))
-        with (
-            pytest.raises(RuntimeError, match="create directory"),
-            tinytorch.profiler.profile(on_trace_ready=handler),
-        ):
+        with pytest.raises(RuntimeError, match="create directory"), tinytorch.profiler.profile(on_trace_ready=handler):
             tinytorch.ones(2).exp()
 
     def test_left_out(self):

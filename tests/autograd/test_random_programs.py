@@ -115,7 +115,7 @@ VIEWS: dict[str, Op] = {
     "hsplit": lambda lib, x, y, n: x.hsplit([1]),
     "vsplit": lambda lib, x, y, n: x.vsplit([1]),
     "dsplit": lambda lib, x, y, n: x.dsplit([1]),
-}  # fmt: skip
+}
 
 # Ops that write into `x`. (Numbers to multiply by are tensors: PyTorch saves numbers too, and misses them at a second
 # backward.)
@@ -178,7 +178,7 @@ WRITES: dict[str, Op] = {
     "set columns": lambda lib, x, y, n: x.__setitem__((..., first(lib)), y.sum()),
     "set part of row": lambda lib, x, y, n: x.__setitem__((0, first(lib)), y.sum()),
     "set true": lambda lib, x, y, n: x.__setitem__(True, fit(x, y)),
-}  # fmt: skip
+}
 
 # Ops that read, and make a new tensor.
 READS: dict[str, Op] = {
@@ -223,12 +223,7 @@ OTHERS: dict[str, Op] = {
 OPS = VIEWS | WRITES | READS | OTHERS
 STEP = st.builds(
     Step,
-    st.one_of(
-        *[
-            st.sampled_from(list(kind))
-            for kind in (VIEWS, WRITES, WRITES, READS, OTHERS, ["backward", "hook"])
-        ]
-    ),
+    st.one_of(*[st.sampled_from(list(kind)) for kind in (VIEWS, WRITES, WRITES, READS, OTHERS, ["backward", "hook"])]),
     st.integers(0, 15),
     st.integers(0, 15),
     st.integers(0, 5),
@@ -239,10 +234,7 @@ STEPS = st.integers(1, 14).flatmap(lambda count: st.lists(STEP, min_size=count, 
 
 def places(x: Any) -> list[int]:
     """Return the addresses of all elements, in units of one."""
-    steps = [
-        range(0, n * step, step) if step else [0] * n
-        for n, step in zip(x.shape, x.stride(), strict=True)
-    ]
+    steps = [range(0, n * step, step) if step else [0] * n for n, step in zip(x.shape, x.stride(), strict=True)]
     start = x.data_ptr() // x.element_size()
     return [start + sum(each) for each in itertools.product(*steps)]
 
@@ -290,12 +282,7 @@ def frees_a_leaf(op: str, x: Any) -> bool:
     """Return whether after `op` a leaf that a graph leads to may be written to, itself or through its base."""
     if op == "requires_grad_":
         return x._is_view()
-    return (
-        op in ("detach_", "requires_grad_ not")
-        and not x._is_view()
-        and x.requires_grad
-        and x.is_leaf
-    )
+    return op in ("detach_", "requires_grad_ not") and not x._is_view() and x.requires_grad and x.is_leaf
 
 
 def is_large(x: Any) -> bool:
@@ -348,9 +335,7 @@ class Run:
         if step.op in READS:
             x, y = solid(x), solid(y)
         if x.dim() == 0:
-            _ = (
-                x.is_leaf
-            )  # of a dimension out of range and a forbidden write either may be told first
+            _ = x.is_leaf  # of a dimension out of range and a forbidden write either may be told first
         if self.leaves_out(step.op, x, y):
             return
         if step.op not in VIEWS:
@@ -376,9 +361,7 @@ class Run:
         if op == "detach_" and any(each is x for each in self.saved):
             return True  # in backward PyTorch refuses what it has saved
         if frees_a_leaf(op, x):
-            return (
-                True  # in backward PyTorch refuses a leaf that has become the result of something
-            )
+            return True  # in backward PyTorch refuses a leaf that has become the result of something
         if op in GROWING and (is_large(x) or is_large(y)):
             return True
         return op not in WRITES and max(x.numel(), y.numel()) > 100
@@ -411,11 +394,7 @@ class Run:
             self.see(lambda x=x: x._version)
             self.see(lambda x=x: (x.requires_grad, x.is_inference(), x._is_view(), x.output_nr))
             self.see(lambda x=x: self.number(x._base))
-            self.see(
-                lambda x=x: [
-                    step for step, n in zip(x.stride(), x.shape, strict=True) if n > 1 and x.numel()
-                ]
-            )
+            self.see(lambda x=x: [step for step, n in zip(x.stride(), x.shape, strict=True) if n > 1 and x.numel()])
         for x in self.tensors:  # this brings the views up to date
             self.see(lambda x=x: x.is_leaf)
             self.see(lambda x=x: x.grad_fn and x.grad_fn.name())
@@ -423,9 +402,7 @@ class Run:
 
     def number(self, x: Any) -> int:
         """Return which of the tensors `x` is, -1 for None, -2 where it is none of them."""
-        return (
-            -1 if x is None else next((k for k, each in enumerate(self.tensors) if each is x), -2)
-        )
+        return -1 if x is None else next((k for k, each in enumerate(self.tensors) if each is x), -2)
 
     def results(self, steps: list[Step]) -> Any:
         """Return what can be seen of a program while it runs and after it."""
@@ -436,11 +413,7 @@ class Run:
         for x in self.tensors if not self.broken else ():
             self.see(lambda x=x: self.backward(lambda: (x * x).sum(), retain_graph=True))
         if not self.broken:
-            self.see(
-                lambda: self.backward(
-                    lambda: sum((x * x).sum() for x in self.tensors), retain_graph=False
-                )
-            )
+            self.see(lambda: self.backward(lambda: sum((x * x).sum() for x in self.tensors), retain_graph=False))
         grads = [None if x.grad is None else x.grad.detach().clone() for x in self.tensors]
         return self.seen, self.hooked, values, grads
 
@@ -458,11 +431,7 @@ def run(lib: Any, steps: list[Step]) -> Any:
 
 @needs_oracle
 @seeded
-@settings(
-    max_examples=max(300, settings.default.max_examples),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=max(300, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_random_programs_agree(steps: list[Step]) -> None:
     compare(run(tinytorch, steps), run(torch, steps), 1e-8, 1e-8)

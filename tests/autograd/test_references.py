@@ -78,9 +78,7 @@ def assert_what_is_kept_is_copied() -> None:
 
 @needs_counts
 def test_a_gradient_that_nobody_holds_is_taken_over() -> None:
-    assert (
-        (graph.own_references, graph.own_references_of_array) == count_own_references() != UNKNOWN
-    )
+    assert (graph.own_references, graph.own_references_of_array) == count_own_references() != UNKNOWN
     for _ in range(100):  # also by the time that Python has specialised its instructions
         grad, place = passed_on(lambda g: None)
         assert grad.ctypes.data == place
@@ -120,9 +118,7 @@ UNRELIABLE: dict[str, Callable[[Any], int]] = {
 
 @pytest.mark.skipif(not hasattr(sys, "getrefcount"), reason="this Python has none")
 @pytest.mark.parametrize("count", UNRELIABLE.values(), ids=UNRELIABLE)
-def test_counts_that_do_not_follow_are_not_relied_on(
-    count: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_that_do_not_follow_are_not_relied_on(count: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "_references", count)
     before = graph.own_references, graph.own_references_of_array
     assert count_own_references() == UNKNOWN
@@ -141,9 +137,7 @@ def test_other_counts_are_found(borrowed: int, monkeypatch: pytest.MonkeyPatch) 
     assert (grad.ctypes.data == place) is (own != UNKNOWN)
 
 
-def test_threads_that_run_at_the_same_time_are_not_relied_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_threads_that_run_at_the_same_time_are_not_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     assert count_own_references() == UNKNOWN
 
@@ -155,11 +149,7 @@ def with_copies(program: Callable[[], Any]) -> Any:
 
 
 @seeded
-@settings(
-    max_examples=max(100, settings.default.max_examples),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=max(100, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_random_programs_give_the_same_both_ways(steps: Any) -> None:
     taken, copied = run(torch, steps), with_copies(lambda: run(torch, steps))

@@ -18,9 +18,7 @@ def programs() -> dict[str, Any]:
         log: list[Any] = []
 
         def pack(x: Any) -> Any:
-            log.append(
-                ("pack", tuple(x.shape), x.requires_grad, str(x.dtype), lib.is_grad_enabled())
-            )
+            log.append(("pack", tuple(x.shape), x.requires_grad, str(x.dtype), lib.is_grad_enabled()))
             return x
 
         def unpack(x: Any) -> Any:
@@ -37,9 +35,7 @@ def programs() -> dict[str, Any]:
 
     def values_may_change(lib: Any) -> Any:
         a = lib.ones(3, requires_grad=True)
-        with lib.autograd.graph.saved_tensors_hooks(
-            lambda x: (x, 2), lambda item: item[0] * item[1]
-        ):
+        with lib.autograd.graph.saved_tensors_hooks(lambda x: (x, 2), lambda item: item[0] * item[1]):
             y = a.sin() * a
         y.sum().backward()
         return a.grad
@@ -53,9 +49,7 @@ def programs() -> dict[str, Any]:
 
     def arrays(lib: Any) -> Any:
         a = lib.tensor([0.5, 0.7], requires_grad=True)
-        with lib.autograd.graph.saved_tensors_hooks(
-            lambda x: x.numpy(force=True).copy(), lib.from_numpy
-        ):
+        with lib.autograd.graph.saved_tensors_hooks(lambda x: x.numpy(force=True).copy(), lib.from_numpy):
             y = (a.exp() * a).sum()
         return lib.autograd.grad(y, a)
 
@@ -86,9 +80,7 @@ def programs() -> dict[str, Any]:
                 return 3 * g * out / x
 
         a = lib.tensor([2.0, 3.0], requires_grad=True)
-        with lib.autograd.graph.saved_tensors_hooks(
-            lambda x: log.append(tuple(x.shape)) or x, lambda x: x
-        ):
+        with lib.autograd.graph.saved_tensors_hooks(lambda x: log.append(tuple(x.shape)) or x, lambda x: x):
             y = Cube.apply(a).sum()
         (g,) = lib.autograd.grad(y, a, create_graph=True)
         return log, g, lib.autograd.grad(g.sum(), a)

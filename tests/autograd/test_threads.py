@@ -226,9 +226,7 @@ def test_hooks_on_several_gradients_keep_walks_apart() -> None:
             (Slow.apply(x) * (number + 1) + y * 10 * (number + 1)).sum().backward()
 
     together(work)
-    assert sorted(seen) == sorted(
-        [[number + 1.0, 10.0 * (number + 1)] for number in range(THREADS)] * 10
-    )
+    assert sorted(seen) == sorted([[number + 1.0, 10.0 * (number + 1)] for number in range(THREADS)] * 10)
 
 
 def test_modes_belong_to_threads() -> None:

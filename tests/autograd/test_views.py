@@ -141,14 +141,10 @@ def hooks_before_and_after_a_write_to_a_view(torch: Any) -> Any:
     _, base, v = base_and_view(torch)
     seen: dict[str, Any] = {}
     for name, each in (("view", v), ("base", base)):
-        each.register_hook(
-            lambda g, name=name: seen.setdefault(f"{name} before", g.tolist()) and None
-        )
+        each.register_hook(lambda g, name=name: seen.setdefault(f"{name} before", g.tolist()) and None)
     v.mul_(3)
     for name, each in (("view", v), ("base", base)):
-        each.register_hook(
-            lambda g, name=name: seen.setdefault(f"{name} after", g.tolist()) and None
-        )
+        each.register_hook(lambda g, name=name: seen.setdefault(f"{name} after", g.tolist()) and None)
     (base.sum() + v.sum()).backward()
     return dict(sorted(seen.items()))
 
@@ -179,9 +175,7 @@ def gradients_of_inputs_behind_a_write(torch: Any) -> Any:
     y = torch.ones(2, requires_grad=True)
     v.mul_(y)
     out = (base * base).sum()
-    found = [
-        torch.autograd.grad(out, inputs, retain_graph=True) for inputs in ([x], [y], [x, y], [base])
-    ]
+    found = [torch.autograd.grad(out, inputs, retain_graph=True) for inputs in ([x], [y], [x, y], [base])]
     (first,) = torch.autograd.grad(out, y, create_graph=True)
     return found, torch.autograd.grad(first.sum(), [x, y])
 

@@ -70,16 +70,7 @@ def clamped(x: Any, y: Any) -> Any:
     return z
 
 
-WRITES = [
-    assigned,
-    copied,
-    filled,
-    views_of_views,
-    transposed_base,
-    read_before_and_after,
-    masked,
-    clamped,
-]
+WRITES = [assigned, copied, filled, views_of_views, transposed_base, read_before_and_after, masked, clamped]
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)
@@ -179,9 +170,7 @@ ON_ITSELF: dict[str, Callable[[Any, Any], Any]] = {
 @needs_oracle
 @pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("write", ON_ITSELF.values(), ids=list(ON_ITSELF))
-def test_writes_that_read_their_own_memory(
-    write: Callable[[Any, Any], Any], inference: bool
-) -> None:
+def test_writes_that_read_their_own_memory(write: Callable[[Any, Any], Any], inference: bool) -> None:
     def program(lib: Any) -> Any:
         with lib.inference_mode(inference):
             x = lib.arange(4.0)
@@ -197,7 +186,7 @@ def test_writes_that_read_their_own_memory(
     "key",
     [..., None, True, 0, slice(None), slice(0, 2), slice(1, None), (), (slice(None), slice(0, 3)), (0, ...), (..., 1)],
     ids=str,
-)  # fmt: skip
+)
 def test_nodes_of_set_items(key: Any, value: Any) -> None:
     """A key that takes everything writes straight into the tensor, others into a view of it."""
 

@@ -79,10 +79,7 @@ BATCHES = {
     "dicts": lambda t: [{"A": 0, "B": 1.5}, {"A": 100, "B": 2.5}],
     "dicts, more keys later": lambda t: [{"A": 0}, {"A": 100, "B": 2.5}],
     "ordered": lambda t: [collections.OrderedDict(b=1, a=2), collections.OrderedDict(b=3, a=4)],
-    "defaultdicts": lambda t: [
-        collections.defaultdict(int, a=1),
-        collections.defaultdict(int, a=2),
-    ],
+    "defaultdicts": lambda t: [collections.defaultdict(int, a=1), collections.defaultdict(int, a=2)],
     "namedtuples": lambda t: [Point(0, 1.5), Point(2, 3.5)],
     "ranges": lambda t: [range(2), range(1, 3)],
     "empty tuples": lambda t: [(), ()],
@@ -96,17 +93,11 @@ def test_collate_is_pytorchs(name: str) -> None:
 
 
 ERRORS = {
-    "tensors": (
-        lambda t: [t.zeros(2), t.zeros(3)],
-        "to be equal size, but got [2] at entry 0 and [3] at entry 1",
-    ),
+    "tensors": (lambda t: [t.zeros(2), t.zeros(3)], "to be equal size, but got [2] at entry 0 and [3] at entry 1"),
     "arrays": (lambda t: [np.zeros(2), np.zeros(3)], "stack expects each tensor to be equal size"),
     "sequences": (lambda t: [[1, 2], [1]], "each element in list of batch should be of equal size"),
     "none": (lambda t: [None, None], "found <class 'NoneType'>"),
-    "objects": (
-        lambda t: [object()],
-        "batch must contain tensors, numpy arrays, numbers, dicts or lists",
-    ),
+    "objects": (lambda t: [object()], "batch must contain tensors, numpy arrays, numbers, dicts or lists"),
     "nested": (lambda t: [{"x": [None]}], "found <class 'NoneType'>"),
     "text arrays": (lambda t: [np.array(["a"])], "found <U1"),
     "object arrays": (lambda t: [np.array([None])], "found object"),

@@ -57,21 +57,15 @@ LOADERS = {
     ),
     "shuffle, plain samples": lambda t, d: d.DataLoader(Squares(), 3, shuffle=True),
     "sampler": lambda t, d: d.DataLoader(tensors(t), 2, sampler=[3, 1, 2]),
-    "weighted": lambda t, d: d.DataLoader(
-        tensors(t), 2, sampler=d.WeightedRandomSampler([1.0] * 11, 7)
-    ),
+    "weighted": lambda t, d: d.DataLoader(tensors(t), 2, sampler=d.WeightedRandomSampler([1.0] * 11, 7)),
     "batch_sampler": lambda t, d: d.DataLoader(tensors(t), batch_sampler=[[0], (2, 1), [-1]]),
     "no batches": lambda t, d: d.DataLoader(tensors(t), batch_size=None),
     "no batches, shuffle": lambda t, d: d.DataLoader(Squares(), None, shuffle=True),
     "no batches, arrays": lambda t, d: d.DataLoader(np.arange(6).reshape(3, 2), batch_size=None),
     "collate_fn": lambda t, d: d.DataLoader(tensors(t), 4, collate_fn=len),
     "a list": lambda t, d: d.DataLoader([1.5, 2.5, 3.5], 2, shuffle=True),
-    "a subset": lambda t, d: d.DataLoader(
-        d.random_split(tensors(t), [0.6, 0.4])[0], 4, shuffle=True
-    ),
-    "a stack": lambda t, d: d.DataLoader(
-        d.StackDataset(a=tensors(t), b=range(11)), 4, shuffle=True
-    ),
+    "a subset": lambda t, d: d.DataLoader(d.random_split(tensors(t), [0.6, 0.4])[0], 4, shuffle=True),
+    "a stack": lambda t, d: d.DataLoader(d.StackDataset(a=tensors(t), b=range(11)), 4, shuffle=True),
     "a sum": lambda t, d: d.DataLoader(tensors(t) + tensors(t, 3), 5, shuffle=True),
     "a stream": lambda t, d: d.DataLoader(stream_of(t, 7, told=7), 3),
     "a stream, drop_last": lambda t, d: d.DataLoader(stream_of(t, 7, 7), 3, drop_last=True),
@@ -114,15 +108,9 @@ def test_draws_come_when_pytorch_draws_them() -> None:
 
 
 ERRORS = {
-    "num_workers": (
-        lambda d: d.DataLoader([1], num_workers=-1),
-        "num_workers option should be non-negative",
-    ),
+    "num_workers": (lambda d: d.DataLoader([1], num_workers=-1), "num_workers option should be non-negative"),
     "timeout": (lambda d: d.DataLoader([1], timeout=-1), "timeout option should be non-negative"),
-    "prefetch": (
-        lambda d: d.DataLoader([1], prefetch_factor=2),
-        "prefetch_factor option could only be",
-    ),
+    "prefetch": (lambda d: d.DataLoader([1], prefetch_factor=2), "prefetch_factor option could only be"),
     "prefetch < 0": (
         lambda d: d.DataLoader([1], num_workers=1, prefetch_factor=-2),
         "prefetch_factor option should be non-negative",
@@ -140,28 +128,16 @@ ERRORS = {
         lambda d: d.DataLoader([1], 2, batch_sampler=[[0]]),
         "mutually exclusive with batch_size, shuffle, sampler, and drop_last",
     ),
-    "batch_sampler, shuffle": (
-        lambda d: d.DataLoader([1], shuffle=True, batch_sampler=[[0]]),
-        "batch_sampler option",
-    ),
-    "batch_sampler, sampler": (
-        lambda d: d.DataLoader([1], sampler=[0], batch_sampler=[[0]]),
-        "batch_sampler option",
-    ),
+    "batch_sampler, shuffle": (lambda d: d.DataLoader([1], shuffle=True, batch_sampler=[[0]]), "batch_sampler option"),
+    "batch_sampler, sampler": (lambda d: d.DataLoader([1], sampler=[0], batch_sampler=[[0]]), "batch_sampler option"),
     "batch_sampler, drop_last": (
         lambda d: d.DataLoader([1], batch_sampler=[[0]], drop_last=True),
         "batch_sampler option",
     ),
-    "no batches, drop_last": (
-        lambda d: d.DataLoader([1], None, drop_last=True),
-        "batch_size=None option disables",
-    ),
+    "no batches, drop_last": (lambda d: d.DataLoader([1], None, drop_last=True), "batch_size=None option disables"),
     "batch_size": (lambda d: d.DataLoader([1], 0), "batch_size should be a positive integer value"),
     "drop_last": (lambda d: d.DataLoader([1], drop_last=1), "drop_last should be a boolean value"),
-    "empty, shuffled": (
-        lambda d: d.DataLoader([], shuffle=True),
-        "num_samples should be a positive",
-    ),
+    "empty, shuffled": (lambda d: d.DataLoader([], shuffle=True), "num_samples should be a positive"),
     "stream, shuffle": (
         lambda d: d.DataLoader(d.ChainDataset([]), shuffle=True),
         "IterableDataset: expected unspecified shuffle option, but got shuffle=True",
@@ -174,19 +150,10 @@ ERRORS = {
         lambda d: d.DataLoader(d.ChainDataset([]), batch_sampler=[[0]]),
         "expected unspecified batch_sampler option, but got batch_sampler=[[0]]",
     ),
-    "stream without a length": (
-        lambda d: len(d.DataLoader(d.ChainDataset(5))),
-        "'int' object is not iterable",
-    ),
-    "timeout without workers": (
-        lambda d: iter(d.DataLoader([1], timeout=1)),
-        "requires timeout == 0",
-    ),
+    "stream without a length": (lambda d: len(d.DataLoader(d.ChainDataset(5))), "'int' object is not iterable"),
+    "timeout without workers": (lambda d: iter(d.DataLoader([1], timeout=1)), "requires timeout == 0"),
     "pickled iterator": (lambda d: pickle.dumps(iter(d.DataLoader([1]))), "cannot be pickled"),
-    "unknown type": (
-        lambda d: list(d.DataLoader([None])),
-        "default_collate: batch must contain tensors",
-    ),
+    "unknown type": (lambda d: list(d.DataLoader([None])), "default_collate: batch must contain tensors"),
     "index": (lambda d: list(d.DataLoader([1], sampler=[3])), "list index out of range"),
 }
 
@@ -418,12 +385,7 @@ def test_the_modules_have_pytorchs_names() -> None:
             assert getattr(ours, public) is getattr(getattr(tinytorch.data, name), public)
     left_out = {"IterDataPipe", "MapDataPipe", "DFIterDataPipe", "DataChunk", "DistributedSampler"}
     left_out |= {"argument_validation", "functional_datapipe", "guaranteed_datapipes_determinism"}
-    left_out |= {
-        "non_deterministic",
-        "runtime_validation",
-        "runtime_validation_disabled",
-        "_DatasetKind",
-    }
+    left_out |= {"non_deterministic", "runtime_validation", "runtime_validation_disabled", "_DatasetKind"}
     assert set(torch.utils.data.__all__) - left_out <= set(tinytorch.utils.data.__all__)
 
 

@@ -51,9 +51,7 @@ class Many(Dataset):
 
 
 def test_the_base_class_asks_for_getitem() -> None:
-    with pytest.raises(
-        NotImplementedError, match="Subclasses of Dataset should implement __getitem__"
-    ):
+    with pytest.raises(NotImplementedError, match="Subclasses of Dataset should implement __getitem__"):
         Dataset()[0]
 
 
@@ -129,9 +127,7 @@ def test_a_subset_with_its_own_getitem_needs_its_own_getitems() -> None:
         def __getitems__(self, indices):
             return [self[i] for i in indices]
 
-    with pytest.raises(
-        NotImplementedError, match="Half overrides __getitem__ but not __getitems__"
-    ):
+    with pytest.raises(NotImplementedError, match="Half overrides __getitem__ but not __getitems__"):
         Half([1], [0])
     tensors = TensorDataset(tinytorch.arange(3))
     assert next(iter(DataLoader(Whole(tensors, [0, 1]), batch_size=2))) == ["half", "half"]
@@ -165,10 +161,7 @@ def test_random_split_is_pytorchs(name: str, own: bool) -> None:
 ERRORS = {
     "lengths": (lambda d: d.random_split(range(3), [1, 1]), "Sum of input lengths does not equal"),
     "fractions": (lambda d: d.random_split(range(3), [0.5, 0.4]), "Sum of input lengths does not"),
-    "fraction": (
-        lambda d: d.random_split(range(3), [1.5, -0.5]),
-        "Fraction at index 0 is not between",
-    ),
+    "fraction": (lambda d: d.random_split(range(3), [1.5, -0.5]), "Fraction at index 0 is not between"),
     "stack both": (lambda d: d.StackDataset([1], x=[1]), "but both types are given"),
     "stack none": (lambda d: d.StackDataset(), "At least one dataset should be passed"),
     "stack sizes": (lambda d: d.StackDataset([1], [1, 2]), "Size mismatch between datasets"),
@@ -178,10 +171,7 @@ ERRORS = {
         lambda d: d.ConcatDataset([d.ChainDataset([])]),
         "ConcatDataset does not support IterableDataset",
     ),
-    "concat index": (
-        lambda d: d.ConcatDataset([[1]])[-2],
-        "absolute value of index should not exceed dataset length",
-    ),
+    "concat index": (lambda d: d.ConcatDataset([[1]])[-2], "absolute value of index should not exceed dataset length"),
     "no tensors": (lambda d: len(d.TensorDataset()), "index out of range"),
 }
 

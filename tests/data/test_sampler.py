@@ -66,26 +66,14 @@ def test_a_generator_of_its_own_leaves_the_default_one_alone(name: str) -> None:
 
 
 ERRORS = {
-    "replacement": (
-        lambda d: d.RandomSampler(range(3), replacement=1),
-        "replacement should be a boolean",
-    ),
-    "num_samples 0": (
-        lambda d: d.RandomSampler(range(3), num_samples=0),
-        "num_samples should be a positive",
-    ),
-    "num_samples float": (
-        lambda d: d.RandomSampler(range(3), num_samples=2.0),
-        "but got num_samples=2.0",
-    ),
+    "replacement": (lambda d: d.RandomSampler(range(3), replacement=1), "replacement should be a boolean"),
+    "num_samples 0": (lambda d: d.RandomSampler(range(3), num_samples=0), "num_samples should be a positive"),
+    "num_samples float": (lambda d: d.RandomSampler(range(3), num_samples=2.0), "but got num_samples=2.0"),
     "empty": (lambda d: d.RandomSampler([]), "num_samples=0"),
     "weighted num_samples": (lambda d: d.WeightedRandomSampler([1], -1), "but got num_samples=-1"),
     "weighted bool": (lambda d: d.WeightedRandomSampler([1], True), "but got num_samples=True"),
     "weighted replacement": (lambda d: d.WeightedRandomSampler([1], 1, 0), "but got replacement=0"),
-    "weights 2-d": (
-        lambda d: d.WeightedRandomSampler([[1, 2]], 1),
-        "weights should be a 1d sequence",
-    ),
+    "weights 2-d": (lambda d: d.WeightedRandomSampler([[1, 2]], 1), "weights should be a 1d sequence"),
     "batch_size": (lambda d: d.BatchSampler([1], 0, False), "but got batch_size=0"),
     "batch_size bool": (lambda d: d.BatchSampler([1], True, False), "but got batch_size=True"),
     "drop_last": (lambda d: d.BatchSampler([1], 1, 1), "but got drop_last=1"),

@@ -40,9 +40,7 @@ def test_to_tensor_of_arrays(name: str) -> None:
 
 
 @needs_torchvision
-@pytest.mark.parametrize(
-    "mode", ["L", "LA", "P", "RGB", "YCbCr", "RGBA", "CMYK", "1", "I", "F", "I;16"]
-)
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGB", "YCbCr", "RGBA", "CMYK", "1", "I", "F", "I;16"])
 def test_to_tensor_of_pillow_images(mode: str) -> None:
     image_module = pytest.importorskip("PIL.Image")
     gray = image_module.fromarray(IMAGES["all bytes"])
@@ -109,13 +107,7 @@ def test_normalize_keeps_the_graph() -> None:
 
 
 BAD = {
-    "no tensor": (
-        lambda t: np.zeros((1, 2, 2)),
-        (0.5,),
-        (0.5,),
-        TypeError,
-        "img should be Tensor Image. Got",
-    ),
+    "no tensor": (lambda t: np.zeros((1, 2, 2)), (0.5,), (0.5,), TypeError, "img should be Tensor Image. Got"),
     "bytes": (
         lambda t: t.zeros(1, 2, 2, dtype=t.uint8),
         (0.5,),
@@ -123,13 +115,7 @@ BAD = {
         TypeError,
         "should be a float tensor. Got torch.uint8",
     ),
-    "two dimensions": (
-        lambda t: t.zeros(2, 2),
-        (0.5,),
-        (0.5,),
-        ValueError,
-        "Got tensor.size() = torch.Size([2, 2])",
-    ),
+    "two dimensions": (lambda t: t.zeros(2, 2), (0.5,), (0.5,), ValueError, "Got tensor.size() = torch.Size([2, 2])"),
     "zero": (
         lambda t: t.zeros(1, 2, 2),
         (0.5,),
@@ -191,14 +177,8 @@ def test_only_the_beginning_of_a_transform_works_on_batches() -> None:
 
     assert names(None) == ([], [])
     assert names(ToTensor()) == (["ToTensor"], [])
-    assert names(Compose([ToTensor(), flatten, Normalize(0, 1)])) == (
-        ["ToTensor"],
-        ["Lambda", "Normalize"],
-    )
-    assert names(Compose([Compose([ToTensor()]), Normalize(0, 1)])) == (
-        ["ToTensor", "Normalize"],
-        [],
-    )
+    assert names(Compose([ToTensor(), flatten, Normalize(0, 1)])) == (["ToTensor"], ["Lambda", "Normalize"])
+    assert names(Compose([Compose([ToTensor()]), Normalize(0, 1)])) == (["ToTensor", "Normalize"], [])
     assert names(Compose([flatten, ToTensor()])) == ([], ["Lambda", "ToTensor"])
 
 

@@ -80,10 +80,7 @@ def test_the_data_may_be_written_into(tmp_path) -> None:
     dataset = Small(tmp_path)
     dataset.data[0] = 7
     dataset.targets[0] = 3
-    assert (
-        ToTensor()(np.array(dataset[0][0])).tolist()
-        == tinytorch.full((1, 28, 28), 7 / 255).tolist()
-    )
+    assert ToTensor()(np.array(dataset[0][0])).tolist() == tinytorch.full((1, 28, 28), 7 / 255).tolist()
     assert dataset[0][1] == 3
 
 
@@ -193,14 +190,10 @@ def test_a_sample_without_a_transform_is_a_pillow_image(tmp_path) -> None:
 def test_without_pillow_a_sample_needs_to_tensor(tmp_path, monkeypatch) -> None:
     put(tmp_path)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(
-        ImportError, match=r"Small is a Pillow image, and Pillow is not installed.*ToTensor\(\)"
-    ):
+    with pytest.raises(ImportError, match=r"Small is a Pillow image, and Pillow is not installed.*ToTensor\(\)"):
         Small(tmp_path)[0]
     image, _ = Small(tmp_path, transform=Compose([ToTensor(), Lambda(lambda x: x.flatten())]))[0]
-    np.testing.assert_array_equal(
-        image.numpy(), IMAGES[0].reshape(-1).astype(np.float32) / np.float32(255)
-    )
+    np.testing.assert_array_equal(image.numpy(), IMAGES[0].reshape(-1).astype(np.float32) / np.float32(255))
 
 
 def test_transforms_of_image_and_label(tmp_path) -> None:
@@ -226,14 +219,10 @@ def test_everything_is_torchvisions(tmp_path) -> None:
     for train in (True, False):
         for transform, their_transform, target_transform in pairs:
             ours = FashionMNIST(str(tmp_path), train, transform, target_transform)
-            theirs = torchvision.datasets.FashionMNIST(
-                str(tmp_path), train, their_transform, target_transform
-            )
+            theirs = torchvision.datasets.FashionMNIST(str(tmp_path), train, their_transform, target_transform)
             assert repr(ours) == repr(theirs)
             assert len(ours) == len(theirs)
-            assert plain(ours.data) == plain(theirs.data) and plain(ours.targets) == plain(
-                theirs.targets
-            )
+            assert plain(ours.data) == plain(theirs.data) and plain(ours.targets) == plain(theirs.targets)
             assert list(ours.classes) == theirs.classes and ours.class_to_idx == theirs.class_to_idx
             assert ours.raw_folder == theirs.raw_folder and ours.extra_repr() == theirs.extra_repr()
             for i in (0, 5, -1):
@@ -323,10 +312,7 @@ def test_a_subclass_with_its_own_samples_is_read_sample_by_sample(tmp_path) -> N
 REPLACED = {
     "targets, a list": lambda d: setattr(d, "targets", [1] * 20),
     "targets, floats": lambda d: setattr(d, "targets", d.targets.double()),
-    "fewer samples": lambda d: (
-        setattr(d, "data", d.data[:6]),
-        setattr(d, "targets", d.targets[:6]),
-    ),
+    "fewer samples": lambda d: (setattr(d, "data", d.data[:6]), setattr(d, "targets", d.targets[:6])),
     "floats as images": lambda d: setattr(d, "data", d.data.double()),
 }
 
@@ -417,11 +403,7 @@ def test_the_next_mirror_is_tried(tmp_path, mirror, folder: str) -> None:
     assert Mirror.asked[:2] == [f"/{folder}/{name}", f"/files/{name}"]
 
 
-FAILURES = {
-    "none": "HTTP Error 404",
-    "wrong": "expected the MD5 sum",
-    "short": "expected the MD5 sum",
-}
+FAILURES = {"none": "HTTP Error 404", "wrong": "expected the MD5 sum", "short": "expected the MD5 sum"}
 
 
 @pytest.mark.parametrize("folder", FAILURES)
@@ -494,13 +476,7 @@ def test_fashion_mnist_itself() -> None:
     train, test = FashionMNIST(train=True, transform=ToTensor()), FashionMNIST(train=False)
     assert train.data.shape == (60000, 28, 28) and test.data.shape == (10000, 28, 28)
     assert np.bincount(train.targets.numpy()).tolist() == [6000] * 10
-    assert train.targets[:5].tolist() == [9, 0, 0, 3, 0] and test.targets[:5].tolist() == [
-        9,
-        2,
-        1,
-        1,
-        6,
-    ]
+    assert train.targets[:5].tolist() == [9, 0, 0, 3, 0] and test.targets[:5].tolist() == [9, 2, 1, 1, 6]
     total = 0.0
     for images, labels in DataLoader(train, batch_size=64, shuffle=True):
         assert images.shape[1:] == (1, 28, 28) and len(images) == len(labels)

@@ -25,9 +25,7 @@ from tests.oracle import needs_oracle
 from tinytorch.data.worker import Failure, _receive, _send
 
 pytestmark = [
-    pytest.mark.skipif(
-        "fork" not in multiprocessing.get_all_start_methods(), reason="the datasets are not pickled"
-    ),
+    pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="the datasets are not pickled"),
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
 ]
@@ -84,9 +82,7 @@ LOADERS = {
     "one worker": lambda t: load(t, tensors(t), 4, num_workers=1),
     "drop_last": lambda t: load(t, tensors(t), 4, drop_last=True),
     "shuffle": lambda t: load(t, tensors(t), 2, shuffle=True),
-    "shuffle, generator": lambda t: load(
-        t, tensors(t), 4, shuffle=True, generator=t.Generator().manual_seed(9)
-    ),
+    "shuffle, generator": lambda t: load(t, tensors(t), 4, shuffle=True, generator=t.Generator().manual_seed(9)),
     "prefetch": lambda t: load(t, tensors(t), 1, prefetch_factor=1, shuffle=True),
     "prefetch far": lambda t: load(t, tensors(t), 1, prefetch_factor=50, shuffle=True),
     "persistent": lambda t: load(t, tensors(t), 2, shuffle=True, persistent_workers=True),
@@ -102,9 +98,7 @@ LOADERS = {
     "random in workers": lambda t: load(t, Each(lambda i: random.random()), 2),
     "NumPy in workers": lambda t: load(t, Each(lambda i: np.random.rand(3)), 2),
     "persistent, torch.rand": lambda t: load(t, Each(lambda i: t.rand(2)), persistent_workers=True),
-    "seed": lambda t: load(
-        t, Each(lambda i: (t.utils.data.get_worker_info().seed, t.initial_seed()))
-    ),
+    "seed": lambda t: load(t, Each(lambda i: (t.utils.data.get_worker_info().seed, t.initial_seed()))),
     "worker_init_fn": lambda t: load(t, Each(lambda i: t.rand(1)), worker_init_fn=t.manual_seed),
     "threads": lambda t: load(t, Each(lambda i: t.get_num_threads()), 4),
     "a matrix product": lambda t: load(t, Each(lambda i: t.ones(300, 300) @ t.ones(300, 3)), 4),
@@ -226,9 +220,7 @@ def test_an_exception_class_without_a_name_is_a_runtime_error() -> None:
     class Hidden(Exception):
         pass
 
-    with pytest.raises(
-        RuntimeError, match=r"Caught Hidden in DataLoader worker process 1(.|\n)*why"
-    ):
+    with pytest.raises(RuntimeError, match=r"Caught Hidden in DataLoader worker process 1(.|\n)*why"):
         list(load(tinytorch, Each(fails(Hidden, "why"))))
 
 
@@ -396,9 +388,7 @@ def test_loaders_side_by_side() -> None:
 def test_many_indices_and_large_answers_do_not_block_each_other() -> None:
     """What a channel holds is bounded: with both full, each process would wait for the other."""
     n = 400_000
-    loader = load(
-        tinytorch, Each(None, n), n // 40, collate_fn=lambda x: "x" * 300_000, prefetch_factor=20
-    )
+    loader = load(tinytorch, Each(None, n), n // 40, collate_fn=lambda x: "x" * 300_000, prefetch_factor=20)
     loader.dataset.function = int
     assert [len(x) for x in loader] == [300_000] * 40
 

@@ -32,6 +32,4 @@ def _import() -> Any:
 torchvision = _import()
 
 #: Marks a test that compares with torchvision.
-needs_torchvision = pytest.mark.skipif(
-    torchvision is None, reason="torchvision (the oracle) is not installed"
-)
+needs_torchvision = pytest.mark.skipif(torchvision is None, reason="torchvision (the oracle) is not installed")

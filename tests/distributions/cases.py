@@ -23,22 +23,13 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "Bernoulli": ([[0.2, 0.5, 0.9]], lambda d, p: d.Bernoulli(p)),
     "Bernoulli logits": ([[-0.2, 0.0, 2.9]], lambda d, p: d.Bernoulli(logits=p)),
     "ContinuousBernoulli": ([[0.2, 0.5, 0.9]], lambda d, p: d.ContinuousBernoulli(p)),
-    "ContinuousBernoulli logits": (
-        [[-0.2, 0.0, 2.9]],
-        lambda d, p: d.ContinuousBernoulli(logits=p),
-    ),
+    "ContinuousBernoulli logits": ([[-0.2, 0.0, 2.9]], lambda d, p: d.ContinuousBernoulli(logits=p)),
     "Binomial": ([[0.2, 0.5, 0.9]], lambda d, p: d.Binomial(12, p)),
     "Binomial logits": ([[-0.2, 0.0, 2.9]], lambda d, p: d.Binomial(60, logits=p)),
     "Categorical": ([[[0.2, 0.5, 0.9], [1.0, 3.0, 0.1]]], lambda d, p: d.Categorical(p)),
     "Categorical one": ([[0.2, 0.5, 0.9]], lambda d, p: d.Categorical(p)),
-    "Categorical logits": (
-        [[[0.2, -0.5, 0.9], [1.0, 3.0, 0.1]]],
-        lambda d, p: d.Categorical(logits=p),
-    ),
-    "OneHotCategorical": (
-        [[[0.2, 0.5, 0.9], [1.0, 3.0, 0.1]]],
-        lambda d, p: d.OneHotCategorical(p),
-    ),
+    "Categorical logits": ([[[0.2, -0.5, 0.9], [1.0, 3.0, 0.1]]], lambda d, p: d.Categorical(logits=p)),
+    "OneHotCategorical": ([[[0.2, 0.5, 0.9], [1.0, 3.0, 0.1]]], lambda d, p: d.OneHotCategorical(p)),
     "OneHotCategoricalStraightThrough": (
         [[[0.2, 0.5, 0.9], [1.0, 3.0, 0.1]]],
         lambda d, p: d.OneHotCategoricalStraightThrough(logits=p),
@@ -57,10 +48,7 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "Geometric logits": ([[0.3, -0.9]], lambda d, p: d.Geometric(logits=p)),
     "NegativeBinomial": ([[0.3, 0.7]], lambda d, p: d.NegativeBinomial(5, p)),
     "NegativeBinomial logits": ([[0.3, -0.7]], lambda d, p: d.NegativeBinomial(5, logits=p)),
-    "MultivariateNormal": (
-        [[0.3, -1.2, 0.5], _COVARIANCE],
-        lambda d, a, b: d.MultivariateNormal(a, b),
-    ),
+    "MultivariateNormal": ([[0.3, -1.2, 0.5], _COVARIANCE], lambda d, a, b: d.MultivariateNormal(a, b)),
     "MultivariateNormal precision": (
         [[0.3, -1.2, 0.5], _COVARIANCE],
         lambda d, a, b: d.MultivariateNormal(a, precision_matrix=b),
@@ -78,26 +66,11 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
         lambda d, a, w, c: d.LowRankMultivariateNormal(a, w, c),
     ),
     "Wishart": ([4.5, _COVARIANCE], lambda d, n, v: d.Wishart(n, v)),
-    "Wishart precision": (
-        [[4.5, 7.0], _COVARIANCE],
-        lambda d, n, v: d.Wishart(n, precision_matrix=v),
-    ),
-    "Wishart scale_tril": (
-        [[4.5, 7.0], [_TRIL, _TRIL]],
-        lambda d, n, v: d.Wishart(n, scale_tril=v),
-    ),
-    "Independent": (
-        [[[0.3, -1.2], [1.0, 2.0]], [0.5, 2.0]],
-        lambda d, a, b: d.Independent(d.Normal(a, b), 1),
-    ),
-    "Independent Bernoulli": (
-        [[[0.3, 0.2], [0.6, 0.9]]],
-        lambda d, p: d.Independent(d.Bernoulli(p), 2),
-    ),
-    "StudentT": (
-        [[0.8, 1.5, 7.0], [0.3, -1.2, 0.0], [0.5, 2.0, 1.0]],
-        lambda d, a, b, c: d.StudentT(a, b, c),
-    ),
+    "Wishart precision": ([[4.5, 7.0], _COVARIANCE], lambda d, n, v: d.Wishart(n, precision_matrix=v)),
+    "Wishart scale_tril": ([[4.5, 7.0], [_TRIL, _TRIL]], lambda d, n, v: d.Wishart(n, scale_tril=v)),
+    "Independent": ([[[0.3, -1.2], [1.0, 2.0]], [0.5, 2.0]], lambda d, a, b: d.Independent(d.Normal(a, b), 1)),
+    "Independent Bernoulli": ([[[0.3, 0.2], [0.6, 0.9]]], lambda d, p: d.Independent(d.Bernoulli(p), 2)),
+    "StudentT": ([[0.8, 1.5, 7.0], [0.3, -1.2, 0.0], [0.5, 2.0, 1.0]], lambda d, a, b, c: d.StudentT(a, b, c)),
     "FisherSnedecor": ([[1.5, 3.0, 7.0], [1.0, 3.0, 9.0]], lambda d, a, b: d.FisherSnedecor(a, b)),
     "HalfNormal": ([[0.5, 2.0]], lambda d, a: d.HalfNormal(a)),
     "HalfCauchy": ([[0.5, 2.0]], lambda d, a: d.HalfCauchy(a)),
@@ -113,14 +86,8 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "VonMises": ([[0.3, -1.2, 2.0], [0.5, 2.0, 20.0]], lambda d, a, b: d.VonMises(a, b)),
     "LogisticNormal": ([[0.3, -1.2], [0.5, 0.9]], lambda d, a, b: d.LogisticNormal(a, b)),
     "RelaxedBernoulli": ([0.7, [0.3, 0.6]], lambda d, t, p: d.RelaxedBernoulli(t, p)),
-    "RelaxedBernoulli logits": (
-        [0.7, [0.3, -0.6]],
-        lambda d, t, p: d.RelaxedBernoulli(t, logits=p),
-    ),
-    "RelaxedOneHotCategorical": (
-        [0.7, [[0.3, 0.6, 0.1]]],
-        lambda d, t, p: d.RelaxedOneHotCategorical(t, p),
-    ),
+    "RelaxedBernoulli logits": ([0.7, [0.3, -0.6]], lambda d, t, p: d.RelaxedBernoulli(t, logits=p)),
+    "RelaxedOneHotCategorical": ([0.7, [[0.3, 0.6, 0.1]]], lambda d, t, p: d.RelaxedOneHotCategorical(t, p)),
     "RelaxedOneHotCategorical logits": (
         [0.7, [0.3, 0.6, 0.1]],
         lambda d, t, p: d.RelaxedOneHotCategorical(t, logits=p),
@@ -135,21 +102,15 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     ),
     "TransformedDistribution": (
         [[0.3, -1.2], [0.5, 0.9], 2.0],
-        lambda d, a, b, c: d.TransformedDistribution(
-            d.Normal(a, b), [d.ExpTransform(), d.AffineTransform(1.0, c)]
-        ),
+        lambda d, a, b, c: d.TransformedDistribution(d.Normal(a, b), [d.ExpTransform(), d.AffineTransform(1.0, c)]),
     ),
     "TransformedDistribution decreasing": (
         [[0.3, -1.2], [0.5, 0.9]],
-        lambda d, a, b: d.TransformedDistribution(
-            d.Normal(a, b), [d.SigmoidTransform(), d.AffineTransform(1.0, -2.0)]
-        ),
+        lambda d, a, b: d.TransformedDistribution(d.Normal(a, b), [d.SigmoidTransform(), d.AffineTransform(1.0, -2.0)]),
     ),
     "TransformedDistribution tanh": (
         [[0.3, -1.2], [0.5, 0.9]],
-        lambda d, a, b: d.Independent(
-            d.TransformedDistribution(d.Normal(a, b), [d.TanhTransform(cache_size=1)]), 1
-        ),
+        lambda d, a, b: d.Independent(d.TransformedDistribution(d.Normal(a, b), [d.TanhTransform(cache_size=1)]), 1),
     ),
     "LKJCholesky": ([[0.7, 2.0]], lambda d, c: d.LKJCholesky(3, c)),
 }

@@ -68,9 +68,7 @@ def test_gradients_through_samples(name: str) -> None:
         sample = d.rsample((4,))
         return [plain(sample), gradients(torch, sample, params)]
 
-    if name.startswith(
-        "Wishart"
-    ):  # PyTorch's write in place, past the graph, makes its backward raise
+    if name.startswith("Wishart"):  # PyTorch's write in place, past the graph, makes its backward raise
         d, params = made(tinytorch, name)
         for each in gradients(tinytorch, d.rsample((4,)), params):
             assert bool(each.isfinite().all())
@@ -129,10 +127,7 @@ def test_cdf_and_icdf(name: str) -> None:
         values = torch.linspace(0.05, 0.95, 4, dtype=d.sample().dtype)
         shape = (4,) + (1,) * (len(d.batch_shape) + len(d.event_shape))
         values = values.reshape(shape).expand((4, *d.batch_shape, *d.event_shape))
-        return [
-            attempt(lambda: plain(d.cdf(d.sample((3,))))),
-            attempt(lambda: plain(d.icdf(values))),
-        ]
+        return [attempt(lambda: plain(d.cdf(d.sample((3,))))), attempt(lambda: plain(d.icdf(values)))]
 
     same_as_pytorch(program, rtol=tolerance(name), atol=tolerance(name) / 10)
 

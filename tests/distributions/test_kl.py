@@ -35,10 +35,7 @@ SECOND: dict[str, list[str]] = {
     "Gumbel": ["[0.9, -0.2]", "[1.5, 0.7]"],
     "HalfNormal": ["[1.5, 0.7]"],
     "Pareto": ["[0.2, 1.5]", "[1.5, 3.7]"],
-    "MultivariateNormal": [
-        "[0.3, 0.0, 1.0]",
-        "[[1.0, 0.2, 0.0], [0.2, 2.0, 0.1], [0.0, 0.1, 3.0]]",
-    ],
+    "MultivariateNormal": ["[0.3, 0.0, 1.0]", "[[1.0, 0.2, 0.0], [0.2, 2.0, 0.1], [0.0, 0.1, 3.0]]"],
     "Wishart": ["5.5", "[[1.0, 0.2, 0.0], [0.2, 2.0, 0.1], [0.0, 0.1, 3.0]]"],
     "LowRankMultivariateNormal": ["[0.0, 0.0, 1.0]", "[[1.0], [0.3], [0.2]]", "[1.0, 0.5, 2.0]"],
 }
@@ -64,10 +61,8 @@ FIRST: dict[str, list[str]] = {
     "Pareto": ["[0.3, 1.2]", "[0.5, 3.0]"],
     "MultivariateNormal": ["[0.3, -1.2, 0.5]", "[[2.0, 0.3, -0.1], [0.3, 1.5, 0.2], [-0.1, 0.2, 0.7]]"],
     "Wishart": ["4.5", "[[2.0, 0.3, -0.1], [0.3, 1.5, 0.2], [-0.1, 0.2, 0.7]]"],
-    "LowRankMultivariateNormal": [
-        "[0.3, -1.2, 0.5]", "[[1.0, 0.2], [0.3, -0.5], [0.7, 0.1]]", "[0.4, 1.0, 0.6]",
-    ],
-}  # fmt: skip
+    "LowRankMultivariateNormal": ["[0.3, -1.2, 0.5]", "[[1.0, 0.2], [0.3, -0.5], [0.7, 0.1]]", "[0.4, 1.0, 0.6]"],
+}
 COMPOSED = {"ExponentialFamily", "TransformedDistribution", "Independent"}
 PAIRS = sorted(
     (p.__name__, q.__name__)
@@ -78,21 +73,15 @@ PAIRS = sorted(
 WIDE = {"Bernoulli": "[0.0, 0.4]", "Binomial": "[0.2, 0.5]"}
 
 
-def instance(
-    torch: Any, name: str, table: dict[str, list[str]], short: bool
-) -> tuple[Any, list[Any]]:
+def instance(torch: Any, name: str, table: dict[str, list[str]], short: bool) -> tuple[Any, list[Any]]:
     values = [eval(each) for each in table[name]]
     if short and name in WIDE:
         values[-1] = eval(WIDE[name])
     params = [
-        torch.tensor(each, dtype=torch.float64, requires_grad=True)
-        if isinstance(each, list)
-        else each
+        torch.tensor(each, dtype=torch.float64, requires_grad=True) if isinstance(each, list) else each
         for each in values
     ]
-    return getattr(torch.distributions, name)(*params), [
-        each for each in params if not isinstance(each, int)
-    ]
+    return getattr(torch.distributions, name)(*params), [each for each in params if not isinstance(each, int)]
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids="-".join)
@@ -146,11 +135,7 @@ COMPOSITIONS = """
 def test_compositions(expression: str) -> None:
     def program(torch: Any) -> Any:
         d = torch.distributions
-        names = {
-            "kl": d.kl_divergence,
-            "M": d.MultivariateNormal,
-            "Low": d.LowRankMultivariateNormal,
-        }
+        names = {"kl": d.kl_divergence, "M": d.MultivariateNormal, "Low": d.LowRankMultivariateNormal}
         return eval(expression, {"torch": torch, "d": d, **names})
 
     same_as_pytorch(program)
@@ -164,9 +149,7 @@ def test_bregman_divergence() -> None:
         assert tinytorch.allclose(kl._family_family(p, q), kl.kl_divergence(p, q))
 
 
-@pytest.mark.parametrize(
-    "name", ["Normal", "Bernoulli", "ContinuousBernoulli", "Exponential", "Gamma", "Chi2"]
-)
+@pytest.mark.parametrize("name", ["Normal", "Bernoulli", "ContinuousBernoulli", "Exponential", "Gamma", "Chi2"])
 def test_entropy_of_the_family(name: str) -> None:
     d, _ = made(tinytorch, name)
     general = tinytorch.distributions.ExponentialFamily.entropy(d).detach()
@@ -211,9 +194,7 @@ def test_wisharts_whose_batches_broadcast() -> None:
     root = tinytorch.tensor([[1.0, 0.0], [0.3, 0.8]])
     df = tinytorch.tensor([[4.0], [5.0]])
     p = tinytorch.distributions.Wishart(df, scale_tril=root.expand(2, 1, 2, 2))
-    q = tinytorch.distributions.Wishart(
-        tinytorch.tensor([5.0, 6.0, 7.0]), scale_tril=(2 * root).expand(3, 2, 2)
-    )
+    q = tinytorch.distributions.Wishart(tinytorch.tensor([5.0, 6.0, 7.0]), scale_tril=(2 * root).expand(3, 2, 2))
     expected = tinytorch.distributions.kl_divergence(p.expand((2, 3)), q.expand((2, 3)))
     found = tinytorch.distributions.kl_divergence(p, q)
     tinytorch.testing.assert_close(found, expected)

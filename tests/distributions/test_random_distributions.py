@@ -199,11 +199,7 @@ def value(p: Program) -> str:
 def calls(p: Program) -> str:
     """Write a distribution and calls of its methods."""
     writer = Writer(p)
-    p.lines += [
-        f"d = {writer.distribution()}",
-        f"seed = torch.manual_seed({p.size(0, 99)})",
-        "about(d)",
-    ]
+    p.lines += [f"d = {writer.distribution()}", f"seed = torch.manual_seed({p.size(0, 99)})", "about(d)"]
     text = p.lines[0]
     for _ in range(p.size(2, 7)):
         shape = p.one("", "(2,)", "(2, 3)", "()", "torch.Size([3])", "[2]", "(1,)")
@@ -238,10 +234,7 @@ def divergence(p: Program) -> str:
         b = writer.base(shape if p.flag() else shape[1:])
     if "D.Bernoulli" in a + b:
         a, b = (f"D.Bernoulli({writer.weights(shape, True)} * 0.5)" for _ in range(2))
-        a, b = (
-            a.replace("num", "unit").replace("pos", "unit"),
-            b.replace("num", "unit").replace("pos", "unit"),
-        )
+        a, b = (a.replace("num", "unit").replace("pos", "unit"), b.replace("num", "unit").replace("pos", "unit"))
     if "Wishart" in a + b:
         a, b = (f"D.Wishart(torch.tensor(3.5), P({each}))" for each in ("spd(2)", "spd(2) * 2"))
     if p.rng.random() < 0.2:
@@ -250,9 +243,7 @@ def divergence(p: Program) -> str:
     elif p.rng.random() < 0.1:
         step = writer.transform(shape)
         a, b = (f"D.TransformedDistribution({each}, [{step}])" for each in (a, b))
-    shown = (
-        "D.kl_divergence({}, {}).detach()" if "Wishart" in a else "both(D.kl_divergence({}, {}))"
-    )
+    shown = "D.kl_divergence({}, {}).detach()" if "Wishart" in a else "both(D.kl_divergence({}, {}))"
     p.lines += [f"a = {a}", f"b = {b}", shown.format("a", "b"), shown.format("b", "a")]
     return BEGIN
 
@@ -285,13 +276,7 @@ def constraint(p: Program) -> str:
     """Write a constraint, values to check and the transforms to it."""
     p.lines += ["C = constraints", f"c = C.{p.one(*CONSTRAINTS.split())}", "facts(c)"]
     p.lines += [f"c.check({value(p)})" for _ in range(4)]
-    p.lines += [
-        "t = D.biject_to(c)",
-        "t(num(3))",
-        "t.inv(t(num(3)))",
-        "t = D.transform_to(c)",
-        "t(num(6))",
-    ]
+    p.lines += ["t = D.biject_to(c)", "t(num(3))", "t.inv(t(num(3)))", "t = D.transform_to(c)", "t(num(6))"]
     p.lines += ["t(num(2, 3, 3))", "t.codomain.check(t(num(3)))"]
     return BEGIN
 
@@ -308,9 +293,7 @@ def tolerance_of(lines: list[str]) -> Callable[[str], float]:
     return lambda line: 1e-2 if implicit and "rsample" in line else least
 
 
-@settings(
-    max_examples=20_000 if PROFILE == "long" else 150, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=20_000 if PROFILE == "long" else 150, suppress_health_check=list(HealthCheck))
 @seeded
 @given(st.sampled_from(WRITERS), st.randoms(use_true_random=False))
 def test_random_distributions_agree(write: Callable[[Program], str], rng: random.Random) -> None:

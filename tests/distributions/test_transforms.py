@@ -87,10 +87,7 @@ def test_transforms(expression: str) -> None:
         if isinstance(jacobian, Raised):
             found.append(jacobian)
         else:
-            found += [
-                jacobian.detach(),
-                torch.autograd.grad((y * y).sum() + jacobian.sin().sum(), x),
-            ]
+            found += [jacobian.detach(), torch.autograd.grad((y * y).sum() + jacobian.sin().sum(), x)]
         found += [
             str(t.inv), t.inv.inv == t, t == t, t != t, bool(t.bijective), str(t.domain), str(t.codomain),
             attempt(lambda: t.event_dim), attempt(lambda: t.sign), attempt(lambda: t.inv.sign),

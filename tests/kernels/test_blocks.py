@@ -22,16 +22,7 @@ from tests.ops import test_random_calls as of_ops
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.core import parallel
-from tinytorch.kernels import (
-    activation,
-    attention,
-    conv,
-    indexing,
-    layer_norm,
-    reduce,
-    rnn,
-    special,
-)
+from tinytorch.kernels import activation, attention, conv, indexing, layer_norm, reduce, rnn, special
 
 #: By module the sizes, and what they are here.
 SIZES: dict[Any, dict[str, int]] = {
@@ -43,7 +34,7 @@ SIZES: dict[Any, dict[str, int]] = {
     reduce: {"_SMALL": 3, "_WIDE": 3},
     rnn: {"_WIDE": 1, "_LONG": 1},
     special: {"_BLOCK": 4},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,9 +55,7 @@ def small_blocks() -> Iterator[None]:
         parallel.set_threads(threads)
 
 
-quickly = settings(
-    max_examples=10_000 if PROFILE == "long" else 400, suppress_health_check=list(HealthCheck)
-)
+quickly = settings(max_examples=10_000 if PROFILE == "long" else 400, suppress_health_check=list(HealthCheck))
 
 
 @needs_oracle

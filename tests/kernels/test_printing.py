@@ -17,12 +17,7 @@ from tests.conftest import PROFILE, seeded
 from tests.oracle import needs, needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.core import dtypes
-from tinytorch.kernels.printing import (
-    format_tensor,
-    get_printoptions,
-    printoptions,
-    set_printoptions,
-)
+from tinytorch.kernels.printing import format_tensor, get_printoptions, printoptions, set_printoptions
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
@@ -65,9 +60,7 @@ def numbers(name: str) -> st.SearchStrategy[Any]:
 SHAPES = st.one_of(
     *[st.lists(st.integers(0, 8), max_size=4).map(tuple)] * 3,
     st.lists(st.integers(1, 3), min_size=5, max_size=5).map(tuple),
-    st.sampled_from(
-        [(1001,), (7, 150), (12, 10, 9), (2, 7, 8, 10), (1200, 1), (1, 1200), (2, 8, 1, 9, 8)]
-    ),
+    st.sampled_from([(1001,), (7, 150), (12, 10, 9), (2, 7, 8, 10), (1200, 1), (1, 1200), (2, 8, 1, 9, 8)]),
 )
 
 

@@ -54,79 +54,31 @@ def exponential(tensor: Any, rate: float) -> Any:
 # another generator.
 CASES: dict[str, tuple[list[str], Callable[[Any], Any], Callable[[Any, Source], None]]] = {
     "uniform": (FLOATS, lambda t: t.uniform_(), lambda a, s: kernels.uniform(a, s)),
-    "uniform(-0.3, 0.71)": (
-        FLOATS,
-        lambda t: t.uniform_(-0.3, 0.71),
-        lambda a, s: kernels.uniform(a, s, -0.3, 0.71),
-    ),
-    "uniform(1000, 1001)": (
-        FLOATS,
-        lambda t: t.uniform_(1e3, 1001),
-        lambda a, s: kernels.uniform(a, s, 1e3, 1001.0),
-    ),
+    "uniform(-0.3, 0.71)": (FLOATS, lambda t: t.uniform_(-0.3, 0.71), lambda a, s: kernels.uniform(a, s, -0.3, 0.71)),
+    "uniform(1000, 1001)": (FLOATS, lambda t: t.uniform_(1e3, 1001), lambda a, s: kernels.uniform(a, s, 1e3, 1001.0)),
     "normal": (FLOATS, lambda t: t.normal_(), lambda a, s: kernels.normal(a, s)),
-    "normal(0.3, 1.7)": (
-        FLOATS,
-        lambda t: t.normal_(0.3, 1.7),
-        lambda a, s: kernels.normal(a, s, 0.3, 1.7),
-    ),
-    "normal(2, 0)": (
-        FLOATS,
-        lambda t: t.normal_(2, 0),
-        lambda a, s: kernels.normal(a, s, 2.0, 0.0),
-    ),
-    "log_normal": (
-        FLOATS,
-        lambda t: t.log_normal_(0.2, 0.4),
-        lambda a, s: kernels.log_normal(a, s, 0.2, 0.4),
-    ),
+    "normal(0.3, 1.7)": (FLOATS, lambda t: t.normal_(0.3, 1.7), lambda a, s: kernels.normal(a, s, 0.3, 1.7)),
+    "normal(2, 0)": (FLOATS, lambda t: t.normal_(2, 0), lambda a, s: kernels.normal(a, s, 2.0, 0.0)),
+    "log_normal": (FLOATS, lambda t: t.log_normal_(0.2, 0.4), lambda a, s: kernels.log_normal(a, s, 0.2, 0.4)),
     "cauchy": (FLOATS, lambda t: t.cauchy_(0.2, 1.3), lambda a, s: kernels.cauchy(a, s, 0.2, 1.3)),
-    "exponential": (
-        FLOATS,
-        lambda t: exponential(t, 0.37),
-        lambda a, s: kernels.exponential(a, s, 0.37),
-    ),
-    "geometric": (
-        FLOATS + INTEGERS,
-        lambda t: t.geometric_(0.3),
-        lambda a, s: kernels.geometric(a, s, 0.3),
-    ),
+    "exponential": (FLOATS, lambda t: exponential(t, 0.37), lambda a, s: kernels.exponential(a, s, 0.37)),
+    "geometric": (FLOATS + INTEGERS, lambda t: t.geometric_(0.3), lambda a, s: kernels.geometric(a, s, 0.3)),
     "bernoulli": (
         [*DIGITS],
         lambda t: (doubles(*t.shape) < 0.3).to(t.dtype),
         lambda a, s: kernels.bernoulli(a, s, 0.3),
     ),
-    "integers": (
-        FLOATS + INTEGERS,
-        lambda t: t.random_(1, 100),
-        lambda a, s: kernels.integers(a, s, 1, 99),
-    ),
-    "wide integers": (
-        ["int64"],
-        lambda t: t.random_(-5, 2**40),
-        lambda a, s: kernels.integers(a, s, -5, 2**40 + 5),
-    ),
-    "28 bits": (
-        ["int32"],
-        lambda t: t.random_(0, 2**28),
-        lambda a, s: kernels.integers(a, s, 0, 2**28),
-    ),
-    "nearly 28 bits": (
-        ["int32"],
-        lambda t: t.random_(1, 2**28),
-        lambda a, s: kernels.integers(a, s, 1, 2**28 - 1),
-    ),
+    "integers": (FLOATS + INTEGERS, lambda t: t.random_(1, 100), lambda a, s: kernels.integers(a, s, 1, 99)),
+    "wide integers": (["int64"], lambda t: t.random_(-5, 2**40), lambda a, s: kernels.integers(a, s, -5, 2**40 + 5)),
+    "28 bits": (["int32"], lambda t: t.random_(0, 2**28), lambda a, s: kernels.integers(a, s, 0, 2**28)),
+    "nearly 28 bits": (["int32"], lambda t: t.random_(1, 2**28), lambda a, s: kernels.integers(a, s, 1, 2**28 - 1)),
     "nearly all": (
         ["int64"],
         lambda t: t.random_(-(2**63), 2**63 - 1),
         lambda a, s: kernels.integers(a, s, -(2**63), 2**64 - 1),
     ),
     "all": (["int64"], lambda t: t.random_(-(2**63), None), lambda a, s: kernels.full_range(a, s)),
-    "of dtype": (
-        [*DIGITS],
-        lambda t: t.random_(),
-        lambda a, s: kernels.integers_of_dtype(a, s, DIGITS[a.dtype.name]),
-    ),
+    "of dtype": ([*DIGITS], lambda t: t.random_(), lambda a, s: kernels.integers_of_dtype(a, s, DIGITS[a.dtype.name])),
 }
 NAMED = [(name, dtype) for name, (names, _, _) in CASES.items() for dtype in names]
 
@@ -163,12 +115,9 @@ def test_arrays_are_filled_in_the_order_of_their_memory(name: str, dtype: str) -
 
     source = Source(3)
     torch.manual_seed(3)
-    ours = layouts(
-        lambda shape: np.zeros(shape, dtype), lambda array, order: array.transpose(order)
-    )
+    ours = layouts(lambda shape: np.zeros(shape, dtype), lambda array, order: array.transpose(order))
     tensors = layouts(
-        lambda shape: torch.zeros(shape, dtype=getattr(torch, dtype)),
-        lambda tensor, order: tensor.permute(order),
+        lambda shape: torch.zeros(shape, dtype=getattr(torch, dtype)), lambda tensor, order: tensor.permute(order)
     )
     for array, tensor in zip(ours, tensors, strict=True):
         fill(array, source)
@@ -202,9 +151,7 @@ def test_uniform_between_any_bounds() -> None:
             torch.manual_seed(seed)
             ours = np.empty(2000, dtype)
             kernels.uniform(ours, source, low, high)
-            assert_same(
-                ours, torch.empty(2000, dtype=getattr(torch, dtype)).uniform_(low, high), source
-            )
+            assert_same(ours, torch.empty(2000, dtype=getattr(torch, dtype)).uniform_(low, high), source)
 
 
 @needs_oracle
@@ -244,9 +191,7 @@ def test_bernoulli_with_a_probability_each(dtype: str) -> None:
         assert_same(ours, torch.empty(5, 7).bernoulli_(torch.from_numpy(p)), source)
         across = np.empty((7, 5), np.uint8).T
         kernels.bernoulli_each(across, source, p)
-        assert_same(
-            across, torch.empty(7, 5, dtype=torch.uint8).t().bernoulli_(torch.from_numpy(p)), source
-        )
+        assert_same(across, torch.empty(7, 5, dtype=torch.uint8).t().bernoulli_(torch.from_numpy(p)), source)
 
 
 def test_bernoulli_of_certain_outcomes() -> None:

@@ -75,9 +75,7 @@ def compare(what: str, mine: list[Any], theirs: list[Any]) -> None:
         if y is not None:
             assert str(x.dtype) == str(y.dtype) and tuple(x.shape) == tuple(y.shape), f"{what} {k}"
             assert x.requires_grad == y.requires_grad, f"{what} {k}: requires_grad"
-            np.testing.assert_allclose(
-                x.detach().numpy(), y.detach().numpy(), 1e-7, 1e-9, err_msg=f"{what} {k}"
-            )
+            np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), 1e-7, 1e-9, err_msg=f"{what} {k}")
 
 
 def state(what: str, mine: Any, theirs: Any) -> None:
@@ -103,10 +101,7 @@ def check(cls: Any, sample: Any, training: bool) -> None:
         return
     their_args, their_kwargs = given.args, given.kwargs
     args, kwargs = ours(their_args, made), ours(their_kwargs, made)
-    for which, (a, b) in {
-        "itself": (mine, theirs),
-        "a copy": (copy.deepcopy(mine), copy.deepcopy(theirs)),
-    }.items():
+    for which, (a, b) in {"itself": (mine, theirs), "a copy": (copy.deepcopy(mine), copy.deepcopy(theirs))}.items():
         torch.manual_seed(2)
         out = tensors(b(*their_args, **their_kwargs))
         tinytorch.manual_seed(2)
@@ -120,12 +115,8 @@ def check(cls: Any, sample: Any, training: bool) -> None:
             own = [x for x in own if x.requires_grad]
             inputs = [*[made[id(x)] for x in leaves], *a.parameters()]
             weights = [np.cos(np.arange(x.numel())).reshape(x.shape) for x in out]
-            grads = torch.autograd.grad(
-                out, wanted, [torch.tensor(w) for w in weights], allow_unused=True
-            )
-            found = tinytorch.autograd.grad(
-                own, inputs, [tinytorch.tensor(w) for w in weights], allow_unused=True
-            )
+            grads = torch.autograd.grad(out, wanted, [torch.tensor(w) for w in weights], allow_unused=True)
+            found = tinytorch.autograd.grad(own, inputs, [tinytorch.tensor(w) for w in weights], allow_unused=True)
             compare(f"{which}: gradient", list(found), list(grads))
 
 

@@ -18,10 +18,7 @@ pytestmark = needs_oracle
 def matrices(torch: Any, *shapes: tuple[int, ...], grad: bool = True) -> list[Any]:
     """Return float32 tensors that are the same with both libraries."""
     source = np.random.default_rng(sum(map(len, shapes)))
-    return [
-        torch.tensor(source.standard_normal(shape).astype(np.float32)).requires_grad_(grad)
-        for shape in shapes
-    ]
+    return [torch.tensor(source.standard_normal(shape).astype(np.float32)).requires_grad_(grad) for shape in shapes]
 
 
 def with_gradients(torch: Any, out: Any, *inputs: Any) -> Any:
@@ -33,14 +30,10 @@ def with_gradients(torch: Any, out: Any, *inputs: Any) -> Any:
 @pytest.mark.parametrize("p", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4), (3, 20, 4), (17, 8)])
-def test_dropout_draws_the_numbers_of_pytorch(
-    p: float, causal: bool, shape: tuple[int, ...]
-) -> None:
+def test_dropout_draws_the_numbers_of_pytorch(p: float, causal: bool, shape: tuple[int, ...]) -> None:
     def program(torch: Any) -> Any:
         q, k, v = matrices(torch, shape, shape, shape)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, dropout_p=p, is_causal=causal
-        )
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=causal)
         return with_gradients(torch, out, q, k, v), torch.rand(3)
 
     same_as_pytorch(program, 1e-4, 1e-5)
@@ -50,14 +43,10 @@ def test_dropout_draws_the_numbers_of_pytorch(
 @pytest.mark.parametrize("causal", [False, True])
 def test_narrow_numbers(dtype: str, causal: bool) -> None:
     def program(torch: Any) -> Any:
-        q, k, v = (
-            x.detach().to(getattr(torch, dtype)) for x in matrices(torch, *[(2, 2, 5, 4)] * 3)
-        )
+        q, k, v = (x.detach().to(getattr(torch, dtype)) for x in matrices(torch, *[(2, 2, 5, 4)] * 3))
         q.requires_grad_()
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return str(out.dtype), [
-            x.float() for x in (out.detach(), *torch.autograd.grad(out.sum(), q))
-        ]
+        return str(out.dtype), [x.float() for x in (out.detach(), *torch.autograd.grad(out.sum(), q))]
 
     same_as_pytorch(program, 2e-2, 2e-2)
 
@@ -129,7 +118,7 @@ ERRORS = {
     "scale by position": lambda F, q, k, v: F(q, k, v, None, 0.0, False, 0.5),
     "groups without heads": lambda F, q, k, v: F(q[0], k[0], v[0], enable_gqa=True),
     "groups that do not divide": lambda F, q, k, v: F(q[[0, 0, 0]], k, v, enable_gqa=True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -194,9 +183,7 @@ def test_masks(which: str, batched: bool, average: bool, weights: bool) -> None:
             "three dimensions": {"attn_mask": hidden.expand(4 if batched else 2, 4, 4)},
             "causal": {"attn_mask": hidden, "is_causal": True},
         }
-        out, found = module(
-            x, x, x, need_weights=weights, average_attn_weights=average, **masks[which]
-        )
+        out, found = module(x, x, x, need_weights=weights, average_attn_weights=average, **masks[which])
         return with_gradients(torch, out, x), None if found is None else found.detach()
 
     same_as_pytorch(program, 1e-4, 1e-5)
@@ -230,17 +217,13 @@ MODULE_ERRORS = {
     "mask's size, 3-D": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, attn_mask=x > 0),
     "mask of integers": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, attn_mask=x[0].long()),
     "padding": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, key_padding_mask=x > 0),
-    "padding's batch": lambda nn, x: nn.MultiheadAttention(8, 2)(
-        x, x, x, key_padding_mask=x[:3, 0, :4] > 0
-    ),
-    "padding's keys": lambda nn, x: nn.MultiheadAttention(8, 2)(
-        x, x, x, key_padding_mask=x[:2, 0, :3] > 0
-    ),
+    "padding's batch": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, key_padding_mask=x[:3, 0, :4] > 0),
+    "padding's keys": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, key_padding_mask=x[:2, 0, :3] > 0),
     "causal without a mask": lambda nn, x: nn.MultiheadAttention(8, 2)(x, x, x, is_causal=True),
     "masks of two kinds": lambda nn, x: nn.MultiheadAttention(8, 2)(
         x, x, x, key_padding_mask=x[:2, 0, :4] > 9, attn_mask=x[:4, 0, :4]
     )[0].detach(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MODULE_ERRORS)
@@ -263,9 +246,7 @@ def test_the_choice_of_a_kernel_changes_nothing() -> None:
         for chosen in (kinds.MATH, [kinds.FLASH_ATTENTION, kinds.MATH]):
             with attention.sdpa_kernel(chosen):
                 out.append(torch.nn.functional.scaled_dot_product_attention(x, x, x))
-        numbers = [
-            (name, int(getattr(kinds, name))) for name in ("MATH", "ERROR", "CUDNN_ATTENTION")
-        ]
+        numbers = [(name, int(getattr(kinds, name))) for name in ("MATH", "ERROR", "CUDNN_ATTENTION")]
         return out, numbers
 
     same_as_pytorch(program, 1e-5, 1e-6)

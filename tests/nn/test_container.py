@@ -39,9 +39,7 @@ def after(make: Any, *steps: Any) -> Any:
     def program(torch: Any) -> Any:
         made = make(torch)
         results = [step(made, torch) for step in steps]
-        results = [
-            None if result is made else result for result in results
-        ]  # methods that return self
+        results = [None if result is made else result for result in results]  # methods that return self
         return [results, repr(made), list(made.state_dict()), len(made)]
 
     return program
@@ -105,9 +103,7 @@ def sequential_runs(torch: Any) -> Any:
 
 
 def sequential_by_name(torch: Any) -> Any:
-    model = torch.nn.Sequential(
-        OrderedDict([("in", torch.nn.Linear(1, 2)), ("act", torch.nn.ReLU())])
-    )
+    model = torch.nn.Sequential(OrderedDict([("in", torch.nn.Linear(1, 2)), ("act", torch.nn.ReLU())]))
     model.append(torch.nn.Tanh())
     return [model, model.act, model[0], model[:1], list(model.state_dict())]
 
@@ -149,9 +145,7 @@ SEQUENTIAL = {
     "times in place": after(row, times_in_place(3)),
     "times nothing in place": after(row, times_in_place(-1)),
     "times float in place": after(row, times_in_place(1.5)),
-    "iteration": after(
-        row, lambda s, t: [type(m).__name__ for m in s], lambda s, t: list(reversed(s))
-    ),
+    "iteration": after(row, lambda s, t: [type(m).__name__ for m in s], lambda s, t: list(reversed(s))),
     "no module": lambda t: t.nn.Sequential(t.nn.ReLU(), 3),
     "function": lambda t: t.nn.Sequential(len),
     "class": lambda t: t.nn.Sequential(t.nn.ReLU),
@@ -180,16 +174,12 @@ LIST = {
     "made of no list": lambda t: t.nn.ModuleList(3),
     "contains": after(listed, lambda s, t: [s[0] in s, t.nn.ReLU() in s]),
     "repr of none": lambda t: repr(t.nn.ModuleList()),
-    "repr": lambda t: repr(
-        t.nn.ModuleList(t.nn.Sequential(t.nn.Linear(1, 1), t.nn.ReLU()) for _ in range(3))
-    ),
+    "repr": lambda t: repr(t.nn.ModuleList(t.nn.Sequential(t.nn.Linear(1, 1), t.nn.ReLU()) for _ in range(3))),
     "call": lambda t: listed(t)(3),
 }
 
 DICT = {
-    "items": after(
-        named, lambda s, t: [s["a"], list(s), list(s.keys()), list(s.values()), list(s.items())]
-    ),
+    "items": after(named, lambda s, t: [s["a"], list(s), list(s.keys()), list(s.values()), list(s.items())]),
     "contains": after(named, lambda s, t: ["a" in s, "z" in s, 3 in s]),
     "missing": after(named, lambda s, t: s["z"]),
     "set": after(named, put("z", lambda t: t.nn.Tanh()), put("b", lambda t: t.nn.Tanh())),
@@ -203,9 +193,7 @@ DICT = {
     "clear": after(named, lambda s, t: s.clear()),
     "update": after(named, lambda s, t: s.update({"z": t.nn.Tanh(), "b": t.nn.Tanh()})),
     "update from pairs": after(named, lambda s, t: s.update([("z", t.nn.Tanh())])),
-    "update from its like": after(
-        named, lambda s, t: s.update(t.nn.ModuleDict({"z": t.nn.Tanh()}))
-    ),
+    "update from its like": after(named, lambda s, t: s.update(t.nn.ModuleDict({"z": t.nn.Tanh()}))),
     "update from number": after(named, lambda s, t: s.update(3)),
     "update from no pairs": after(named, lambda s, t: s.update([3])),
     "update from triples": after(named, lambda s, t: s.update([("a", t.nn.Tanh(), 1)])),
@@ -229,9 +217,7 @@ PARAMETER_LIST = {
 }
 
 PARAMETER_DICT = {
-    "items": after(
-        params, lambda s, t: [list(s), s["a"], list(s.items()), list(s.keys()), list(s.values())]
-    ),
+    "items": after(params, lambda s, t: [list(s), s["a"], list(s.items()), list(s.keys()), list(s.values())]),
     "missing": after(params, lambda s, t: s["z"]),
     "number": by_number,
     "set": after(params, put("z", lambda t: t.ones(1)), put("a", lambda t: t.ones(3))),
@@ -249,9 +235,7 @@ PARAMETER_DICT = {
     "fromkeys": after(params, lambda s, t: s.fromkeys(["x", "y"], 3)),
     "update": after(params, lambda s, t: s.update({"z": t.ones(1), "y": t.ones(2)})),
     "update from pairs": after(params, lambda s, t: s.update([("z", t.ones(1))])),
-    "update from its like": after(
-        params, lambda s, t: s.update(t.nn.ParameterDict({"z": t.ones(1)}))
-    ),
+    "update from its like": after(params, lambda s, t: s.update(t.nn.ParameterDict({"z": t.ones(1)}))),
     "update from triples": after(params, lambda s, t: s.update([("a", 1, 1)])),
     "update from no pairs": after(params, lambda s, t: s.update([1])),
     "or": after(params, lambda s, t: s | t.nn.ParameterDict({"z": t.ones(1)})),

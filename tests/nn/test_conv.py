@@ -43,15 +43,11 @@ def ran(make: Any, *shape: int, **more: Any) -> Any:
 
 LAYERS = {
     "Conv1d": ran(lambda nn: nn.Conv1d(3, 4, 3), 2, 3, 8),
-    "Conv1d, all settings": ran(
-        lambda nn: nn.Conv1d(4, 6, 3, 2, 1, 2, 2, False, "circular"), 2, 4, 9
-    ),
+    "Conv1d, all settings": ran(lambda nn: nn.Conv1d(4, 6, 3, 2, 1, 2, 2, False, "circular"), 2, 4, 9),
     "Conv1d by tuple": ran(lambda nn: nn.Conv1d(3, 4, (2,), stride=(2,)), 2, 3, 8),
     "Conv2d": ran(lambda nn: nn.Conv2d(3, 4, 3), 2, 3, 6, 7),
     "Conv2d, unbatched": ran(lambda nn: nn.Conv2d(3, 4, 3, padding=1), 3, 6, 7),
-    "Conv2d, settings by tuple": ran(
-        lambda nn: nn.Conv2d(3, 4, (3, 2), (2, 1), (1, 2), (1, 2)), 2, 3, 6, 7
-    ),
+    "Conv2d, settings by tuple": ran(lambda nn: nn.Conv2d(3, 4, (3, 2), (2, 1), (1, 2), (1, 2)), 2, 3, 6, 7),
     "Conv2d by list": ran(lambda nn: nn.Conv2d(3, 4, [3, 2], padding=[1, 0]), 2, 3, 6, 7),
     "Conv2d without bias": ran(lambda nn: nn.Conv2d(3, 4, 3, bias=False), 2, 3, 6, 7),
     "Conv2d, groups": ran(lambda nn: nn.Conv2d(4, 6, 3, groups=2), 2, 4, 6, 7),
@@ -62,35 +58,24 @@ LAYERS = {
     "Conv2d, same": ran(lambda nn: nn.Conv2d(3, 4, (3, 5), padding="same"), 2, 3, 6, 7),
     "Conv2d, valid": ran(lambda nn: nn.Conv2d(3, 4, 3, padding="valid"), 2, 3, 6, 7),
     "Conv3d": ran(lambda nn: nn.Conv3d(2, 3, 2), 2, 2, 4, 3, 5),
-    "Conv3d, all settings": ran(
-        lambda nn: nn.Conv3d(2, 4, (2, 3, 1), (1, 2, 1), 1, 1, 2, False), 2, 2, 4, 5, 3
-    ),
+    "Conv3d, all settings": ran(lambda nn: nn.Conv3d(2, 4, (2, 3, 1), (1, 2, 1), 1, 1, 2, False), 2, 2, 4, 5, 3),
     "ConvTranspose1d": ran(lambda nn: nn.ConvTranspose1d(3, 4, 3, 2, 1, 1), 2, 3, 8),
     "ConvTranspose2d": ran(lambda nn: nn.ConvTranspose2d(3, 4, 3), 2, 3, 4, 5),
-    "ConvTranspose2d, all settings": ran(
-        lambda nn: nn.ConvTranspose2d(4, 6, 3, (2, 3), 1, 1, 2, False, 2), 2, 4, 4, 5
-    ),
-    "ConvTranspose2d to a size": ran(
-        lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=(12, 11)
-    ),
+    "ConvTranspose2d, all settings": ran(lambda nn: nn.ConvTranspose2d(4, 6, 3, (2, 3), 1, 1, 2, False, 2), 2, 4, 4, 5),
+    "ConvTranspose2d to a size": ran(lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=(12, 11)),
     "ConvTranspose2d to a whole size": ran(
         lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=[1, 4, 12, 12]
     ),
     "ConvTranspose2d, unbatched, to a size": ran(
         lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 3, 5, 5, output_size=(12, 11)
     ),
-    "ConvTranspose2d, no such size": ran(
-        lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=(13, 11)
-    ),
+    "ConvTranspose2d, no such size": ran(lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=(13, 11)),
     "ConvTranspose2d, a wrong size": ran(
         lambda nn: nn.ConvTranspose2d(3, 4, 3, 2), 1, 3, 5, 5, output_size=(1, 12, 11)
     ),
     "ConvTranspose3d": ran(lambda nn: nn.ConvTranspose3d(2, 3, 2, 2), 1, 2, 3, 2, 3),
     "Fold": lambda t: [t.nn.Fold((4, 5), 2), t.nn.Fold((4, 5), 2)(t.ones(2, 12, 12))],
-    "Unfold": lambda t: [
-        t.nn.Unfold((2, 3), 1, 1),
-        t.nn.Unfold(2)(t.arange(24.0).reshape(2, 3, 4)),
-    ],
+    "Unfold": lambda t: [t.nn.Unfold((2, 3), 1, 1), t.nn.Unfold(2)(t.arange(24.0).reshape(2, 3, 4))],
     "no channels": lambda t: t.nn.Conv2d(0, 4, 3).weight,
     "groups that do not divide the input": lambda t: t.nn.Conv2d(4, 6, 3, groups=3),
     "groups that do not divide the output": lambda t: t.nn.Conv2d(3, 4, 3, groups=3),
@@ -122,9 +107,7 @@ for mode in ("reflect", "replicate", "circular"):
     LAYERS[f"Conv2d, {mode}, same"] = ran(
         lambda nn, mode=mode: nn.Conv2d(3, 4, (3, 2), padding="same", padding_mode=mode), 2, 3, 6, 7
     )
-    LAYERS[f"Conv1d, {mode}"] = ran(
-        lambda nn, mode=mode: nn.Conv1d(3, 4, 3, padding=2, padding_mode=mode), 2, 3, 8
-    )
+    LAYERS[f"Conv1d, {mode}"] = ran(lambda nn, mode=mode: nn.Conv1d(3, 4, 3, padding=2, padding_mode=mode), 2, 3, 8)
 
 
 @needs_oracle
@@ -334,27 +317,15 @@ def test_threads_with_parts_of_the_batch_make_no_difference(threads: int, monkey
 @parametrize("columns", [1, 200, 700])
 def test_pieces_of_the_batch_make_no_difference(columns: int, monkeypatch: Any) -> None:
     rng = np.random.default_rng(0)
-    for groups, outputs, size in (
-        (1, 6, (7, 9)),
-        (1, 2, (11, 4)),
-        (2, 6, (7, 9)),
-        (4, 4, (7, 9)),
-        (1, 2, (4, 5, 3)),
-    ):
+    for groups, outputs, size in ((1, 6, (7, 9)), (1, 2, (11, 4)), (2, 6, (7, 9)), (4, 4, (7, 9)), (1, 2, (4, 5, 3))):
         dims = len(size)
         settings = ((2, 1, 1)[:dims], (1, 2, 0)[:dims], (1, 2, 1)[:dims], groups)
         x = rng.standard_normal((3, 4, *size))
         w = rng.standard_normal((outputs, 4 // groups, *(3, 2, 2)[:dims]))
 
-        def all_three(
-            x: Any = x, w: Any = w, settings: Any = settings, size: Any = size
-        ) -> list[Any]:
+        def all_three(x: Any = x, w: Any = w, settings: Any = settings, size: Any = size) -> list[Any]:
             y = kernels.conv(x, w, None, *settings)
-            return [
-                y,
-                kernels.conv_input(y, w, size, *settings),
-                kernels.conv_weight(x, y, w.shape[2:], *settings),
-            ]
+            return [y, kernels.conv_input(y, w, size, *settings), kernels.conv_weight(x, y, w.shape[2:], *settings)]
 
         expected = all_three()
         with monkeypatch.context() as patch:
@@ -378,14 +349,7 @@ def lazily(make: Any, *shape: int) -> Any:
         out = layer(torch.randn(*shape))
         out.sum().backward()
         parameters = [(name, p, p.grad) for name, p in layer.named_parameters()]
-        return [
-            before,
-            repr(layer),
-            type(layer).__name__,
-            out,
-            parameters,
-            layer(torch.randn(*shape)),
-        ]
+        return [before, repr(layer), type(layer).__name__, out, parameters, layer(torch.randn(*shape))]
 
     return program
 
@@ -438,11 +402,7 @@ LAZY_PROGRAMS = {
 
 def loaded(torch: Any, into: Any, source: Any) -> Any:
     torch.manual_seed(1)
-    return [
-        repr(into.load_state_dict(source.state_dict())),
-        repr(into),
-        next(iter(into.parameters())),
-    ]
+    return [repr(into.load_state_dict(source.state_dict())), repr(into), next(iter(into.parameters()))]
 
 
 def materialized(torch: Any) -> Any:

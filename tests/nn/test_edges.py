@@ -216,19 +216,15 @@ ERRORS = """
 """
 
 
-@pytest.mark.parametrize("expression", [
-    line.strip() for block in (FORMATS, NAMES, VALUES, ERRORS) for line in block.strip().splitlines()
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "expression", [line.strip() for block in (FORMATS, NAMES, VALUES, ERRORS) for line in block.strip().splitlines()]
+)
 def test_call(expression: str) -> None:
-    same_as_pytorch(
-        lambda torch: outcome(torch, expression), rtol=1e-2 if "float16" in expression else 1e-5
-    )
+    same_as_pytorch(lambda torch: outcome(torch, expression), rtol=1e-2 if "float16" in expression else 1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "name", ["hardsigmoid", "hardtanh", "relu6", "softshrink", "leaky_relu", "mish", "softplus"]
-)
+@pytest.mark.parametrize("name", ["hardsigmoid", "hardtanh", "relu6", "softshrink", "leaky_relu", "mish", "softplus"])
 def test_activations_of_16_bits(name: str, dtype: str) -> None:
     def program(torch: Any) -> Any:
         x = torch.linspace(-4, 4, 33).to(getattr(torch, dtype)).requires_grad_()
@@ -261,12 +257,7 @@ def test_gradients_of_sharp_attention_of_16_bits(dtype: str, create_graph: bool)
         sizes = ((4, 3, 8), (4, 6, 8), (4, 6, 8))
         kind = getattr(torch, dtype)
         made = [
-            (torch.arange(float(a * b * c)) * (k + 1.3))
-            .sin()
-            .mul(5)
-            .reshape(a, b, c)
-            .to(kind)
-            .requires_grad_()
+            (torch.arange(float(a * b * c)) * (k + 1.3)).sin().mul(5).reshape(a, b, c).to(kind).requires_grad_()
             for k, (a, b, c) in enumerate(sizes)
         ]
         out = torch.nn.functional.scaled_dot_product_attention(*made, is_causal=True)

@@ -27,11 +27,7 @@ def inputs(torch, heads=2, key_heads=2, rows=5, columns=7, dtype=None):
         count = torch.Size(shape).numel()
         return ((torch.arange(count) * 37 % 23 - 11) / 7).to(dtype or torch.float32).view(shape)
 
-    three = (
-        numbers(2, heads, rows, 4),
-        numbers(2, key_heads, columns, 4),
-        numbers(2, key_heads, columns, 3),
-    )
+    three = (numbers(2, heads, rows, 4), numbers(2, key_heads, columns, 4), numbers(2, key_heads, columns, 3))
     return list(three)
 
 
@@ -66,38 +62,24 @@ PROGRAMS = {
     ),
     "bias": lambda torch: result(torch, lambda s, b, h, i, j: s + bias(torch)[h, i, j]),
     "soft cap": lambda torch: result(torch, lambda s, b, h, i, j: 2 * torch.tanh(s / 2)),
-    "where": lambda torch: result(
-        torch, lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))
-    ),
+    "where": lambda torch: result(torch, lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))),
     "causal": lambda torch: result(torch, block_mask=block_mask(torch, causal, None, None, 5, 7)),
     "window": lambda torch: result(torch, block_mask=block_mask(torch, window, 2, 2, 5, 7)),
-    "both": lambda torch: result(
-        torch, lambda s, b, h, i, j: s * (b + 1), block_mask(torch, causal, None, None, 5, 7)
-    ),
+    "both": lambda torch: result(torch, lambda s, b, h, i, j: s * (b + 1), block_mask(torch, causal, None, None, 5, 7)),
     "nothing seen": lambda torch: result(
         torch, block_mask=block_mask(torch, lambda b, h, i, j: i > 2, None, None, 5, 7)
     ),
     "groups": lambda torch: result(torch, heads=4, enable_gqa=True),
     "lse": lambda torch: result(torch, return_lse=True),
-    "aux, one": lambda torch: tuple(
-        attention(torch, *inputs(torch), return_aux=module(torch).AuxRequest(lse=True))[1]
-    ),
+    "aux, one": lambda torch: tuple(attention(torch, *inputs(torch), return_aux=module(torch).AuxRequest(lse=True))[1]),
     "create_mask": lambda torch: module(torch).create_mask(window, 2, 2, 5, 7, device="cpu"),
-    "create_mask, one": lambda torch: module(torch).create_mask(
-        causal, None, None, 3, 4, device="cpu"
-    ),
+    "create_mask, one": lambda torch: module(torch).create_mask(causal, None, None, 3, 4, device="cpu"),
     "create_mask of scores": lambda torch: module(torch).create_mask(
         lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf")), 2, None, 3, 4, device="cpu"
     ),
-    "and": lambda torch: module(torch).create_mask(
-        module(torch).and_masks(causal, window), 2, 2, 5, 7, device="cpu"
-    ),
-    "or": lambda torch: module(torch).create_mask(
-        module(torch).or_masks(causal, window), 2, 2, 5, 7, device="cpu"
-    ),
-    "noop": lambda torch: module(torch).create_mask(
-        module(torch).noop_mask, 2, None, 2, 3, device="cpu"
-    ),
+    "and": lambda torch: module(torch).create_mask(module(torch).and_masks(causal, window), 2, 2, 5, 7, device="cpu"),
+    "or": lambda torch: module(torch).create_mask(module(torch).or_masks(causal, window), 2, 2, 5, 7, device="cpu"),
+    "noop": lambda torch: module(torch).create_mask(module(torch).noop_mask, 2, None, 2, 3, device="cpu"),
     "block mask": lambda torch: [
         (m.shape, m.numel(), m.seq_lengths, m.BLOCK_SIZE, m.sparsity(), m.to_dense())
         for m in (
@@ -107,9 +89,7 @@ PROGRAMS = {
         )
     ],
     "dimensions": lambda torch: attention(torch, *[each[0] for each in inputs(torch)]),
-    "embedding": lambda torch: attention(
-        torch, torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 5), torch.ones(1, 2, 3, 4)
-    ),
+    "embedding": lambda torch: attention(torch, torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 5), torch.ones(1, 2, 3, 4)),
     "heads": lambda torch: attention(torch, *inputs(torch, 4, 2)),
     "groups that do not fit": lambda torch: attention(torch, *inputs(torch, 3, 2), enable_gqa=True),
     "length of the mask": lambda torch: attention(
@@ -133,9 +113,7 @@ def test_gradients_are_those_of_scaled_dot_product_attention():  # (PyTorch's fl
     mask = block_mask(tinytorch, causal, None, None, 5, 7)
     flex = gradients(lambda q, k, v: attention(tinytorch, q, k, v, block_mask=mask))
     dense = tinytorch.ones(5, 7, dtype=tinytorch.bool).tril()
-    usual = gradients(
-        lambda q, k, v: tinytorch.nn.functional.scaled_dot_product_attention(q, k, v, dense)
-    )
+    usual = gradients(lambda q, k, v: tinytorch.nn.functional.scaled_dot_product_attention(q, k, v, dense))
     for ours, theirs in zip(flex, usual, strict=True):
         tinytorch.testing.assert_close(ours, theirs)
 

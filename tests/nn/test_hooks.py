@@ -64,9 +64,7 @@ def forward_order(torch: Any) -> Any:
 
 def forward_replaced(torch: Any) -> Any:
     m = scale(torch)
-    m.register_forward_pre_hook(
-        lambda m, args: args[0] + 1
-    )  # a bare value becomes the only argument
+    m.register_forward_pre_hook(lambda m, args: args[0] + 1)  # a bare value becomes the only argument
     m.register_forward_pre_hook(lambda m, args: (args[0] * 10, 100))
     m.register_forward_hook(lambda m, args, out: out + args[0])
     m.register_forward_hook(lambda m, args, out: (out, "more"))
@@ -95,12 +93,7 @@ def removed(torch: Any) -> Any:
     pre.remove()
     pre.remove()
     m(torch.ones(1))
-    left = [
-        m._forward_hooks,
-        m._forward_hooks_with_kwargs,
-        m._forward_hooks_always_called,
-        m._forward_pre_hooks,
-    ]
+    left = [m._forward_hooks, m._forward_hooks_with_kwargs, m._forward_hooks_always_called, m._forward_pre_hooks]
     return [len(seen), [len(each) for each in left]]
 
 
@@ -253,9 +246,7 @@ def second_order(torch: Any) -> Any:
             return x**3
 
     m, seen = Cube(), []
-    m.register_full_backward_hook(
-        lambda m, gi, go: seen.append(gi[0].requires_grad) or (gi[0] * 2,)
-    )
+    m.register_full_backward_hook(lambda m, gi, go: seen.append(gi[0].requires_grad) or (gi[0] * 2,))
     x = leaf(torch)
     (g,) = torch.autograd.grad(m(x).sum(), x, create_graph=True)
     (h,) = torch.autograd.grad(g.sum(), x)
@@ -469,12 +460,8 @@ PROGRAMS = {
     "always called fails too": always_called_fails_too,
     "always called once": always_called_once,
     "full backward": full_backward,
-    "full backward, other arguments": lambda t: full_backward(
-        t, inputs=lambda t, x: (x, t.ones(2))
-    ),
-    "full backward, unused argument": lambda t: full_backward(
-        t, inputs=lambda t, x: (x, leaf(t) * 0 + 1)
-    ),
+    "full backward, other arguments": lambda t: full_backward(t, inputs=lambda t, x: (x, t.ones(2))),
+    "full backward, unused argument": lambda t: full_backward(t, inputs=lambda t, x: (x, leaf(t) * 0 + 1)),
     "full backward, two gradients": lambda t: full_backward(t, inputs=lambda t, x: (x, x * 2)),
     "wrong number of gradients": lambda t: full_backward(t, result=(None, None)),
     "wrong number of output gradients": lambda t: wrong_pre_hook(t),
@@ -490,15 +477,9 @@ PROGRAMS = {
     "nested": nested,
     "node hooks": node_hooks,
     "node hooks without recording": node_hooks_without_recording,
-    "regular, then full": lambda t: both_kinds(
-        t, "register_backward_hook", "register_full_backward_hook"
-    ),
-    "full, then regular": lambda t: both_kinds(
-        t, "register_full_backward_hook", "register_backward_hook"
-    ),
-    "no input requires grad, hook returns": lambda t: no_input_requires_grad(
-        t, result=(t.ones(1), None)
-    ),
+    "regular, then full": lambda t: both_kinds(t, "register_backward_hook", "register_full_backward_hook"),
+    "full, then regular": lambda t: both_kinds(t, "register_full_backward_hook", "register_backward_hook"),
+    "no input requires grad, hook returns": lambda t: no_input_requires_grad(t, result=(t.ones(1), None)),
     "state hooks": state_hooks,
     "public state hook returns": lambda t: state_hook_returns(t, public=True),
     "private state hook returns": lambda t: state_hook_returns(t, public=False),
@@ -525,9 +506,7 @@ def test_same_as_pytorch(name: str) -> None:
 
 
 def test_without_inputs_that_require_grad_hooks_run_at_the_outputs_and_warn() -> None:
-    with pytest.warns(
-        UserWarning, match="Full backward hook is firing .* no inputs require gradients"
-    ):
+    with pytest.warns(UserWarning, match="Full backward hook is firing .* no inputs require gradients"):
         seen, grad = no_input_requires_grad(tinytorch)
     ((name, (grad_inputs, grad_outputs)),) = seen
     assert name == "hook" and grad_inputs == (None, None)
@@ -536,10 +515,7 @@ def test_without_inputs_that_require_grad_hooks_run_at_the_outputs_and_warn() ->
 
 
 def test_hooks_on_a_node_warn_where_they_miss_gradients() -> None:
-    with pytest.warns(
-        FutureWarning,
-        match="non-full backward hook when the forward contains multiple autograd Nodes",
-    ):
+    with pytest.warns(FutureWarning, match="non-full backward hook when the forward contains multiple autograd Nodes"):
         assert node_hooks_on_several_nodes(tinytorch) == 1
 
     class Odd(nn.Module):

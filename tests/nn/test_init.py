@@ -79,9 +79,7 @@ PROGRAMS = {
     "xavier_uniform_ of a vector": drawn("xavier_uniform_", 6),
     "xavier_normal_": drawn("xavier_normal_", 6, 4, gain=0.5),
     "kaiming_uniform_": drawn("kaiming_uniform_", 6, 4, a=0.1),
-    "kaiming_uniform_, fan_out": drawn(
-        "kaiming_uniform_", 6, 4, 5, mode="fan_out", nonlinearity="relu"
-    ),
+    "kaiming_uniform_, fan_out": drawn("kaiming_uniform_", 6, 4, 5, mode="fan_out", nonlinearity="relu"),
     "kaiming_uniform_, mode in capitals": drawn("kaiming_uniform_", 6, 4, mode="FAN_OUT"),
     "kaiming_uniform_, unknown mode": drawn("kaiming_uniform_", 6, 4, mode="fan"),
     "kaiming_uniform_, unknown function": drawn("kaiming_uniform_", 6, 4, nonlinearity="gelu"),
@@ -140,9 +138,7 @@ def test_old_names_warn_and_do_the_same(old: str) -> None:
     tinytorch.manual_seed(0)
     expected = getattr(init, f"{old}_")(tinytorch.zeros(shape), **options)
     tinytorch.manual_seed(0)
-    with pytest.warns(
-        FutureWarning, match=f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`"
-    ):
+    with pytest.warns(FutureWarning, match=f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`"):
         w = getattr(init, old)(tinytorch.zeros(shape), **options)
     assert w.tolist() == expected.tolist()
     assert getattr(init, old).__name__ == old

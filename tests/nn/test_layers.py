@@ -41,16 +41,11 @@ LINEAR = {
     "Linear of nothing": lambda t: list(t.nn.Linear(0, 2).parameters()),
     "Linear to nothing": lambda t: list(t.nn.Linear(2, 0).parameters()),
     "Linear, large": lambda t: seeded(t, lambda: t.nn.Linear(100, 50)),
-    "Linear, seeded twice": lambda t: [
-        seeded(t, lambda: t.nn.Linear(3, 2)),
-        t.nn.Linear(3, 2).weight,
-    ],
+    "Linear, seeded twice": lambda t: [seeded(t, lambda: t.nn.Linear(3, 2)), t.nn.Linear(3, 2).weight],
     "reset_parameters": lambda t: reset(t),
     "Identity": layer(lambda nn: nn.Identity(3, more=True)),
     "Bilinear": lambda t: ran(t, lambda nn: nn.Bilinear(6, 5, 2), points(t), t.ones(4, 5)),
-    "Bilinear without bias": lambda t: ran(
-        t, lambda nn: nn.Bilinear(6, 5, 2, bias=False), points(t), t.ones(4, 5)
-    ),
+    "Bilinear without bias": lambda t: ran(t, lambda nn: nn.Bilinear(6, 5, 2, bias=False), points(t), t.ones(4, 5)),
     "Bilinear of nothing": lambda t: t.nn.Bilinear(0, 5, 2),
     "Flatten": layer(lambda nn: nn.Flatten(), 2, 3, 4),
     "Flatten some": layer(lambda nn: nn.Flatten(0, -2), 2, 3, 4),
@@ -83,9 +78,7 @@ EMBEDDING = {
     "Embedding, padding": lambda t: looked_up(t, [1, 2, 4, 2], padding_idx=2),
     "Embedding, padding from the end": lambda t: looked_up(t, [1, 5], padding_idx=-1),
     "Embedding, max_norm": lambda t: looked_up_without_gradient(t, max_norm=1.0),
-    "Embedding, max_norm of type 1": lambda t: looked_up_without_gradient(
-        t, max_norm=1.0, norm_type=1.0
-    ),
+    "Embedding, max_norm of type 1": lambda t: looked_up_without_gradient(t, max_norm=1.0, norm_type=1.0),
     "Embedding, scaled": lambda t: looked_up(t, [1, 1, 2], scale_grad_by_freq=True),
     "Embedding, padding too large": lambda t: t.nn.Embedding(3, 2, padding_idx=3),
     "Embedding, padding too small": lambda t: t.nn.Embedding(3, 2, padding_idx=-4),
@@ -113,9 +106,7 @@ NORM = {
     "LayerNorm without parameters": layer(lambda nn: nn.LayerNorm(6, elementwise_affine=False)),
     "LayerNorm, double": lambda t: t.nn.LayerNorm(2, dtype=t.float64).weight,
     "RMSNorm": layer(lambda nn: nn.RMSNorm(6)),
-    "RMSNorm over two, without weight": layer(
-        lambda nn: nn.RMSNorm((4, 6), eps=0.1, elementwise_affine=False)
-    ),
+    "RMSNorm over two, without weight": layer(lambda nn: nn.RMSNorm((4, 6), eps=0.1, elementwise_affine=False)),
     "LayerNorm, wrong shape": layer(lambda nn: nn.LayerNorm(5)),
 }
 
@@ -173,19 +164,7 @@ ACTIVATIONS = {
     "LogSoftmax, guessed dimension": lambda nn: nn.LogSoftmax(),
 }
 
-IN_PLACE = [
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "ELU",
-    "CELU",
-    "SELU",
-    "SiLU",
-    "Mish",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-]
+IN_PLACE = ["ReLU", "ReLU6", "LeakyReLU", "ELU", "CELU", "SELU", "SiLU", "Mish", "Hardsigmoid", "Hardswish", "Hardtanh"]
 
 
 def in_place(name: str) -> Any:
@@ -296,26 +275,16 @@ LOSSES = {
     "HuberLoss": loss(lambda t: t.nn.HuberLoss(delta=2), numbers),
     "HuberLoss, delta no number": lambda t: t.nn.HuberLoss(delta="x"),
     "KLDivLoss": loss(lambda t: t.nn.KLDivLoss(reduction="batchmean"), shares, logarithms),
-    "KLDivLoss, logarithms": loss(
-        lambda t: t.nn.KLDivLoss(reduction="sum", log_target=True), numbers, logarithms
-    ),
+    "KLDivLoss, logarithms": loss(lambda t: t.nn.KLDivLoss(reduction="sum", log_target=True), numbers, logarithms),
     "NLLLoss": loss(lambda t: t.nn.NLLLoss(), classes, logarithms),
-    "NLLLoss, weighted": loss(
-        lambda t: t.nn.NLLLoss(weights(t), ignore_index=2), classes, logarithms
-    ),
+    "NLLLoss, weighted": loss(lambda t: t.nn.NLLLoss(weights(t), ignore_index=2), classes, logarithms),
     "CrossEntropyLoss": loss(lambda t: t.nn.CrossEntropyLoss(), classes),
     "CrossEntropyLoss, weighted": loss(lambda t: t.nn.CrossEntropyLoss(weights(t)), classes),
-    "CrossEntropyLoss, smoothed": loss(
-        lambda t: t.nn.CrossEntropyLoss(label_smoothing=0.1), classes
-    ),
-    "CrossEntropyLoss, ignored": loss(
-        lambda t: t.nn.CrossEntropyLoss(ignore_index=2, reduction="none"), classes
-    ),
+    "CrossEntropyLoss, smoothed": loss(lambda t: t.nn.CrossEntropyLoss(label_smoothing=0.1), classes),
+    "CrossEntropyLoss, ignored": loss(lambda t: t.nn.CrossEntropyLoss(ignore_index=2, reduction="none"), classes),
     "CrossEntropyLoss of shares": loss(lambda t: t.nn.CrossEntropyLoss(), shares),
     "BCELoss": loss(lambda t: t.nn.BCELoss(), shares, probabilities),
-    "BCELoss, weighted": loss(
-        lambda t: t.nn.BCELoss(weights(t), reduction="sum"), shares, probabilities
-    ),
+    "BCELoss, weighted": loss(lambda t: t.nn.BCELoss(weights(t), reduction="sum"), shares, probabilities),
     "BCEWithLogitsLoss": loss(lambda t: t.nn.BCEWithLogitsLoss(), shares),
     "BCEWithLogitsLoss, weighted": loss(
         lambda t: t.nn.BCEWithLogitsLoss(weights(t), pos_weight=weights(t) * 2), shares
@@ -358,9 +327,7 @@ def city_block(x: Any, y: Any) -> Any:
 MORE_LOSSES = {
     "PoissonNLLLoss": loss(lambda t: t.nn.PoissonNLLLoss(), counts),
     "PoissonNLLLoss, settings": loss(
-        lambda t: t.nn.PoissonNLLLoss(log_input=False, full=True, eps=0.01, reduction="sum"),
-        counts,
-        probabilities,
+        lambda t: t.nn.PoissonNLLLoss(log_input=False, full=True, eps=0.01, reduction="sum"), counts, probabilities
     ),
     "GaussianNLLLoss": on(lambda t: t.nn.GaussianNLLLoss(full=True, eps=0.1), numbers, shares),
     "HingeEmbeddingLoss": loss(lambda t: t.nn.HingeEmbeddingLoss(2.0), signs),
@@ -375,17 +342,11 @@ MORE_LOSSES = {
     "MarginRankingLoss": on(lambda t: t.nn.MarginRankingLoss(0.5), numbers, signs),
     "TripletMarginLoss": on(lambda t: t.nn.TripletMarginLoss(p=1, swap=True), numbers, shares),
     "TripletMarginLoss, no margin": lambda t: t.nn.TripletMarginLoss(margin=0),
-    "TripletMarginWithDistanceLoss": on(
-        lambda t: t.nn.TripletMarginWithDistanceLoss(margin=3.0), numbers, shares
-    ),
+    "TripletMarginWithDistanceLoss": on(lambda t: t.nn.TripletMarginWithDistanceLoss(margin=3.0), numbers, shares),
     "TripletMarginWithDistanceLoss of one's own": lambda t: on(
-        lambda t: t.nn.TripletMarginWithDistanceLoss(distance_function=city_block, swap=True),
-        numbers,
-        shares,
+        lambda t: t.nn.TripletMarginWithDistanceLoss(distance_function=city_block, swap=True), numbers, shares
     )(t)[1:],
-    "TripletMarginWithDistanceLoss, no margin": lambda t: t.nn.TripletMarginWithDistanceLoss(
-        margin=-1
-    ),
+    "TripletMarginWithDistanceLoss, no margin": lambda t: t.nn.TripletMarginWithDistanceLoss(margin=-1),
     "CosineSimilarity": on(lambda t: t.nn.CosineSimilarity(dim=0), numbers),
     "PairwiseDistance": on(lambda t: t.nn.PairwiseDistance(p=3, keepdim=True), numbers),
 }
@@ -477,17 +438,7 @@ def test_every_public_name_is_there_once() -> None:
     ):
         assert len(set(file.__all__)) == len(file.__all__), file.__name__
         assert all(hasattr(file, name) for name in file.__all__), file.__name__
-    for file in (
-        activation,
-        container,
-        distance,
-        dropout,
-        flatten,
-        linear,
-        loss,
-        normalization,
-        sparse,
-    ):
+    for file in (activation, container, distance, dropout, flatten, linear, loss, normalization, sparse):
         assert set(file.__all__) <= set(nn.__all__), file.__name__
     assert module.Module is nn.Module
 

@@ -18,13 +18,7 @@ def scores(torch: Any, *shape: int, seed: int = 0) -> Any:
 
 
 def aligned(
-    torch: Any,
-    shape: Any,
-    targets: Any,
-    lengths: Any,
-    of_targets: Any,
-    tuples: bool = False,
-    **options: Any,
+    torch: Any, shape: Any, targets: Any, lengths: Any, of_targets: Any, tuples: bool = False, **options: Any
 ) -> Any:
     """Return a CTC loss of normalised scores, and the gradients of these and of the log-probabilities."""
     x = scores(torch, *shape)
@@ -32,12 +26,8 @@ def aligned(
     log_probs.retain_grad()
     if not tuples:
         lengths, of_targets = torch.tensor(lengths), torch.tensor(of_targets)
-    loss = torch.nn.functional.ctc_loss(
-        log_probs, torch.tensor(targets), lengths, of_targets, **options
-    )
-    (
-        loss * torch.linspace(1, 2, loss.numel(), dtype=loss.dtype).reshape(loss.shape)
-    ).sum().backward()
+    loss = torch.nn.functional.ctc_loss(log_probs, torch.tensor(targets), lengths, of_targets, **options)
+    (loss * torch.linspace(1, 2, loss.numel(), dtype=loss.dtype).reshape(loss.shape)).sum().backward()
     return [loss, log_probs.grad, x.grad]
 
 
@@ -179,15 +169,11 @@ def bag(torch: Any, *inputs: Any, steps: bool = True, **options: Any) -> Any:
 def bag_from(torch: Any) -> Any:
     rows = torch.arange(6.0).reshape(3, 2)
     layer = torch.nn.EmbeddingBag.from_pretrained(rows, mode="sum", include_last_offset=True)
-    return [
-        repr(layer), layer.weight.requires_grad, layer(torch.tensor([0, 2, 1]), torch.tensor([0, 1, 3])),
-    ]  # fmt: skip
+    return [repr(layer), layer.weight.requires_grad, layer(torch.tensor([0, 2, 1]), torch.tensor([0, 1, 3]))]
 
 
 def weighted(torch: Any) -> Any:
-    layer = torch.nn.EmbeddingBag.from_pretrained(
-        torch.arange(6.0).reshape(3, 2), freeze=False, mode="sum"
-    )
+    layer = torch.nn.EmbeddingBag.from_pretrained(torch.arange(6.0).reshape(3, 2), freeze=False, mode="sum")
     factors = torch.tensor([[0.5, 2.0], [1.0, -1.0]], requires_grad=True)
     out = layer(torch.tensor([[0, 2], [1, 1]]), per_sample_weights=factors)
     out.square().sum().backward()
@@ -306,7 +292,5 @@ def test_losses_and_small_layers(name: str) -> None:
 
 def test_margins_of_an_empty_batch_are_0() -> None:
     """PyTorch's mean of no samples is memory that was not written to: any number."""
-    loss = tinytorch.nn.functional.multilabel_margin_loss(
-        tinytorch.zeros(0, 2), tinytorch.zeros(0, 2).long()
-    )
+    loss = tinytorch.nn.functional.multilabel_margin_loss(tinytorch.zeros(0, 2), tinytorch.zeros(0, 2).long())
     assert loss.item() == 0

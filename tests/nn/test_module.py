@@ -115,9 +115,7 @@ REGISTRATION = {
     "parameter before init": lambda t: assign_before_init(t, t.nn.Parameter(t.zeros(1))),
     "module before init": lambda t: assign_before_init(t, t.nn.ReLU()),
     "buffer before init": lambda t: t.nn.Module.__new__(t.nn.Module).register_buffer("x", None),
-    "register_parameter before init": lambda t: t.nn.Module.__new__(t.nn.Module).register_parameter(
-        "x", None
-    ),
+    "register_parameter before init": lambda t: t.nn.Module.__new__(t.nn.Module).register_parameter("x", None),
     "plain before init": lambda t: assign_before_init(t, 3).x,
     "tensor before init": lambda t: assign_before_init(t, t.ones(1)).x,
     "unknown attribute": lambda t: module(t).nothing,
@@ -165,9 +163,7 @@ def non_leaf(torch: Any) -> Any:
     result = torch.nn.Parameter(torch.ones(2))
     with torch.no_grad():
         result.requires_grad_(False)
-    result.mul_(
-        made
-    )  # in place, by something that requires grad: the object is a Parameter and no leaf
+    result.mul_(made)  # in place, by something that requires grad: the object is a Parameter and no leaf
     return result
 
 
@@ -210,9 +206,7 @@ TRAVERSAL = {
     "modules": lambda t: list(net(t).modules()),
     "all modules": lambda t: len(list(net(t).modules(remove_duplicate=False))),
     "named_modules": lambda t: [k for k, _ in net(t).named_modules()],
-    "named_modules, prefix": lambda t: [
-        k for k, _ in net(t).named_modules(prefix="x", remove_duplicate=False)
-    ],
+    "named_modules, prefix": lambda t: [k for k, _ in net(t).named_modules(prefix="x", remove_duplicate=False)],
     "apply order": lambda t: applied(t),
     "get_submodule": lambda t: net(t).get_submodule("body.1"),
     "get_submodule of nothing": lambda t: net(t).get_submodule("") is not None,
@@ -304,9 +298,7 @@ def empty_memory(torch: Any) -> Any:
 def to_refuses(*args: Any, **kwargs: Any) -> Any:
     def program(torch: Any) -> Any:
         try:
-            torch.nn.Linear(1, 1).to(
-                *(a(torch) if callable(a) and a is not float else a for a in args), **kwargs
-            )
+            torch.nn.Linear(1, 1).to(*(a(torch) if callable(a) and a is not float else a for a in args), **kwargs)
         except TypeError as error:
             return str(error).partition(" - got")[0]
         return "accepted"
@@ -370,13 +362,7 @@ def loading(torch: Any, change: Any, **options: Any) -> Any:
     state = n.state_dict()
     change(state)
     result = n.load_state_dict(state, **options)
-    return [
-        repr(result),
-        result.missing_keys,
-        result.unexpected_keys,
-        n.scale,
-        list(n.state_dict()),
-    ]
+    return [repr(result), result.missing_keys, result.unexpected_keys, n.scale, list(n.state_dict())]
 
 
 def set_items(**items: Any) -> Any:
@@ -397,10 +383,7 @@ def assigning(torch: Any) -> Any:
     state = {k: v.double() if v.is_floating_point() else v for k, v in n.state_dict().items()}
     state["body.0.bias"] = torch.nn.Parameter(torch.zeros(2), requires_grad=False)
     n.load_state_dict(state, assign=True)
-    return [
-        n.scale is scale, n.scale, n.body[0].bias is state["body.0.bias"], n.body[0].bias,
-        n.first.weight.dtype,
-    ]  # fmt: skip
+    return [n.scale is scale, n.scale, n.body[0].bias is state["body.0.bias"], n.body[0].bias, n.first.weight.dtype]
 
 
 def extra_state(torch: Any, *, drop: bool = False, strict: bool = True) -> Any:
@@ -432,9 +415,7 @@ def own_loading(torch: Any) -> Any:
     class Old(torch.nn.Linear):
         _version = 4
 
-        def _load_from_state_dict(
-            self, state: Any, prefix: str, local_metadata: Any, *rest: Any
-        ) -> None:
+        def _load_from_state_dict(self, state: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
             if local_metadata.get("version", 0) < 4:
                 state[prefix + "weight"] = state.pop(prefix + "kernel")
             super()._load_from_state_dict(state, prefix, local_metadata, *rest)
@@ -477,14 +458,10 @@ STATE = {
     "load": lambda t: loading(t, set_items(scale=t.tensor([5.0, 6.0]))),
     "load list": lambda t: net(t).load_state_dict([1]),
     "missing": lambda t: loading(t, set_items(scale=None, body__0__bias=None)),
-    "unexpected": lambda t: loading(
-        t, set_items(body__0__x=t.ones(1), y=t.ones(1), z__w=t.ones(1))
-    ),
+    "unexpected": lambda t: loading(t, set_items(body__0__x=t.ones(1), y=t.ones(1), z__w=t.ones(1))),
     "misshaped": lambda t: loading(t, set_items(scale=t.ones(3), first__weight=t.ones(2, 2))),
     "everything wrong": lambda t: loading(t, set_items(scale=t.ones(3), y=t.ones(1), steps=None)),
-    "misshaped is an error when not strict": lambda t: loading(
-        t, set_items(scale=t.ones(3)), strict=False
-    ),
+    "misshaped is an error when not strict": lambda t: loading(t, set_items(scale=t.ones(3)), strict=False),
     "not strict": lambda t: loading(t, set_items(scale=None, y=t.ones(1)), strict=False),
     "no tensor": lambda t: loading(t, set_items(scale=3)),
     "another dtype": lambda t: loading(t, set_items(scale=t.tensor([3, 4]))),
@@ -546,11 +523,7 @@ COPIES = {
 
 def old_pickle(torch: Any) -> Any:
     state = torch.nn.Linear(1, 1).__dict__.copy()
-    for name in (
-        "_forward_hooks_always_called",
-        "_non_persistent_buffers_set",
-        "_backward_pre_hooks",
-    ):
+    for name in ("_forward_hooks_always_called", "_non_persistent_buffers_set", "_backward_pre_hooks"):
         del state[name]
     m = torch.nn.Linear.__new__(torch.nn.Linear)
     m.__setstate__(state)
@@ -630,9 +603,7 @@ def test_cuda_says_that_there_is_none() -> None:
             module.cuda()
     with pytest.raises(AssertionError, match="not compiled with CUDA"):
         nn.Linear(1, 1).to("cuda")
-    with pytest.raises(
-        RuntimeError, match=r"Expected one of cpu.*device type at start of device string: float"
-    ):
+    with pytest.raises(RuntimeError, match=r"Expected one of cpu.*device type at start of device string: float"):
         nn.Linear(1, 1).to("float")
 
 
@@ -688,9 +659,7 @@ def test_extra_state_is_the_subclass_s_to_define() -> None:
 
 
 def test_adding_a_module_before_init_says_so() -> None:
-    with pytest.raises(
-        AttributeError, match=r"cannot assign module before Module.__init__\(\) call"
-    ):
+    with pytest.raises(AttributeError, match=r"cannot assign module before Module.__init__\(\) call"):
         Module.__new__(Module).add_module("x", nn.ReLU())
 
 
@@ -744,10 +713,7 @@ def test_conversions_with_new_parameters(overwrite, swap):
         future.set_swap_module_params_on_conversion(swap)
         try:
             layer.double()
-            asked = (
-                future.get_overwrite_module_params_on_conversion(),
-                future.get_swap_module_params_on_conversion(),
-            )
+            asked = (future.get_overwrite_module_params_on_conversion(), future.get_swap_module_params_on_conversion())
         finally:
             future.set_overwrite_module_params_on_conversion(False)
             future.set_swap_module_params_on_conversion(False)

@@ -53,25 +53,15 @@ def unparametrized(keep: bool = True) -> Any:
 
 
 LAYERS = {
-    "weight_norm": (
-        lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3)), unparametrized(),
-    ),
-    "weight_norm, dim 1": (
-        lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3), dim=1), unparametrized(),
-    ),
-    "weight_norm, all": (
-        lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3), dim=None), unparametrized(),
-    ),
-    "spectral_norm": (
-        lambda nn, u: u.parametrizations.spectral_norm(nn.Linear(4, 3)), unparametrized(),
-    ),
+    "weight_norm": (lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3)), unparametrized()),
+    "weight_norm, dim 1": (lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3), dim=1), unparametrized()),
+    "weight_norm, all": (lambda nn, u: u.parametrizations.weight_norm(nn.Linear(4, 3), dim=None), unparametrized()),
+    "spectral_norm": (lambda nn, u: u.parametrizations.spectral_norm(nn.Linear(4, 3)), unparametrized()),
     "spectral_norm, kept": (
         lambda nn, u: u.parametrizations.spectral_norm(nn.Linear(4, 3), "weight", 3, dim=1),
         unparametrized(False),
     ),
-    "spectral_norm of a bias": (
-        lambda nn, u: u.parametrizations.spectral_norm(nn.Linear(4, 3), "bias"), None,
-    ),
+    "spectral_norm of a bias": (lambda nn, u: u.parametrizations.spectral_norm(nn.Linear(4, 3), "bias"), None),
     "old weight_norm": (
         quiet(lambda nn, u: u.weight_norm(nn.Linear(4, 3))),
         lambda u, layer: u.remove_weight_norm(layer),
@@ -81,9 +71,7 @@ LAYERS = {
         lambda nn, u: u.spectral_norm(nn.Linear(4, 3), n_power_iterations=2),
         lambda u, layer: u.remove_spectral_norm(layer),
     ),
-    "orthogonal, exponential": (
-        lambda nn, u: u.parametrizations.orthogonal(nn.Linear(4, 4)), unparametrized(),
-    ),
+    "orthogonal, exponential": (lambda nn, u: u.parametrizations.orthogonal(nn.Linear(4, 4)), unparametrized()),
     "orthogonal, cayley": (
         lambda nn, u: u.parametrizations.orthogonal(nn.Linear(4, 4), orthogonal_map="cayley"),
         unparametrized(),
@@ -98,23 +86,15 @@ LAYERS = {
         lambda nn, u: u.prune.l1_unstructured(nn.Linear(4, 3), "weight", 0.3),
         lambda u, layer: u.prune.remove(layer, "weight"),
     ),
-    "pruned at random": (
-        lambda nn, u: u.prune.random_unstructured(nn.Linear(4, 3), "weight", 5), None,
-    ),
-    "pruned by rows": (
-        lambda nn, u: u.prune.ln_structured(nn.Linear(4, 3), "weight", 1, 2, 0), None,
-    ),
-    "pruned by columns at random": (
-        lambda nn, u: u.prune.random_structured(nn.Linear(4, 3), "weight", 0.5, 1), None,
-    ),
+    "pruned at random": (lambda nn, u: u.prune.random_unstructured(nn.Linear(4, 3), "weight", 5), None),
+    "pruned by rows": (lambda nn, u: u.prune.ln_structured(nn.Linear(4, 3), "weight", 1, 2, 0), None),
+    "pruned by columns at random": (lambda nn, u: u.prune.random_structured(nn.Linear(4, 3), "weight", 0.5, 1), None),
     "pruned twice": (
-        lambda nn, u: u.prune.l1_unstructured(
-            u.prune.ln_structured(nn.Linear(4, 3), "weight", 1, 1, 1), "weight", 3
-        ),
+        lambda nn, u: u.prune.l1_unstructured(u.prune.ln_structured(nn.Linear(4, 3), "weight", 1, 1, 1), "weight", 3),
         lambda u, layer: u.prune.remove(layer, "weight"),
     ),
     "not pruned": (lambda nn, u: u.prune.identity(nn.Linear(4, 3), "bias"), None),
-}  # fmt: skip
+}
 
 
 @needs_oracle
@@ -177,9 +157,7 @@ def chained(torch: Any) -> Any:
 def wrong(result: Any, inverse: Any = None) -> Any:
     def program(torch: Any) -> Any:
         made = kinds(torch)[2](result, inverse)
-        layer = torch.nn.utils.parametrize.register_parametrization(
-            torch.nn.Linear(2, 2), "weight", made
-        )
+        layer = torch.nn.utils.parametrize.register_parametrization(torch.nn.Linear(2, 2), "weight", made)
         return list(layer.state_dict())
 
     return program
@@ -238,49 +216,35 @@ def reloaded_spectrum(torch: Any) -> Any:
 
 PROGRAMS = {
     "chained": chained,
-    "no tensor": lambda t: t.nn.utils.parametrize.register_parametrization(
-        t.nn.Linear(2, 2), "none", kinds(t)[1]()
-    ),
+    "no tensor": lambda t: t.nn.utils.parametrize.register_parametrization(t.nn.Linear(2, 2), "none", kinds(t)[1]()),
     "dtype": wrong(lambda x: x.double()),
     "shape": wrong(lambda x: x[:1]),
     "number": wrong(lambda x: 3),
     "inverse": wrong(lambda x: x, lambda x: 3),
     "two": wrong(lambda x, y: x + y, lambda x: (x, x * 0)),
     "two, wrong": wrong(lambda x, y: x + y, lambda x: (x, 3)),
-    "not parametrized": lambda t: t.nn.utils.parametrize.remove_parametrizations(
-        t.nn.Linear(2, 2), "weight"
-    ),
+    "not parametrized": lambda t: t.nn.utils.parametrize.remove_parametrizations(t.nn.Linear(2, 2), "weight"),
     "no inverse": lambda t: setattr(
-        t.nn.utils.parametrize.register_parametrization(
-            t.nn.Linear(2, 2), "weight", kinds(t)[1]()
-        ), "weight", t.ones(2, 2),
+        t.nn.utils.parametrize.register_parametrization(t.nn.Linear(2, 2), "weight", kinds(t)[1]()),
+        "weight",
+        t.ones(2, 2),
     ),
     "pickle": lambda t: pickle.dumps(t.nn.utils.parametrizations.weight_norm(t.nn.Linear(2, 2))),
     "old state": old_state,
     "old spectrum": reloaded_spectrum,
     "orthogonal, name": lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.Linear(3, 3), "x"),
-    "orthogonal, vector": lambda t: t.nn.utils.parametrizations.orthogonal(
-        t.nn.Linear(3, 3), "bias"
-    ),
-    "orthogonal, map": lambda t: t.nn.utils.parametrizations.orthogonal(
-        t.nn.Linear(3, 3), orthogonal_map="no"
-    ),
+    "orthogonal, vector": lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.Linear(3, 3), "bias"),
+    "orthogonal, map": lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.Linear(3, 3), orthogonal_map="no"),
     "no weight_norm": lambda t: t.nn.utils.remove_weight_norm(t.nn.Linear(2, 2)),
     "no spectral_norm": lambda t: t.nn.utils.remove_spectral_norm(t.nn.Linear(2, 2)),
-    "spectral_norm twice": lambda t: t.nn.utils.spectral_norm(
-        t.nn.utils.spectral_norm(t.nn.Linear(2, 2))
-    ),
-    "spectral_norm, iterations": lambda t: t.nn.utils.spectral_norm(
-        t.nn.Linear(2, 2), n_power_iterations=0
-    ),
+    "spectral_norm twice": lambda t: t.nn.utils.spectral_norm(t.nn.utils.spectral_norm(t.nn.Linear(2, 2))),
+    "spectral_norm, iterations": lambda t: t.nn.utils.spectral_norm(t.nn.Linear(2, 2), n_power_iterations=0),
     "weight_norm warns": lambda t: repr(t.nn.utils.weight_norm(t.nn.Linear(2, 2))),
     "fused": fused,
     "fused in training": lambda t: fused(t, True),
     "fused, sizes": lambda t: fused(t, size=2),
     "fused convolution": fused_convolution,
-    "skip_init": lambda t: (lambda made: [repr(made), *made.weight.shape])(
-        t.nn.utils.skip_init(t.nn.Linear, 2, 3)
-    ),
+    "skip_init": lambda t: (lambda made: [repr(made), *made.weight.shape])(t.nn.utils.skip_init(t.nn.Linear, 2, 3)),
     "skip_init, seed": lambda t: [t.nn.utils.skip_init(t.nn.Linear, 2, 3) is None, t.rand(2)],
     "skip_init, no device": lambda t: t.nn.utils.skip_init(t.nn.ReLU),
     "global": global_pruning,
@@ -292,10 +256,8 @@ PROGRAMS = {
         )
         for amount in (1.5, -1, 100, "x")
     },
-    "structured vector": with_prune(
-        lambda t, p: p.ln_structured(t.nn.Linear(3, 2), "bias", 1, 2, 0)
-    ),
-}  # fmt: skip
+    "structured vector": with_prune(lambda t, p: p.ln_structured(t.nn.Linear(3, 2), "bias", 1, 2, 0)),
+}
 
 
 @needs_oracle

@@ -55,16 +55,14 @@ LAYERS = {
     "InstanceNorm2d": (lambda nn: nn.InstanceNorm2d(3, affine=True), 4, 3, 2, 3),
     "InstanceNorm3d": (lambda nn: nn.InstanceNorm3d(2, affine=True), 2, 2, 2, 3, 2),
     "InstanceNorm, statistics": (lambda nn: nn.InstanceNorm1d(3, track_running_stats=True), 4, 3, 5),
-    "InstanceNorm, all": (
-        lambda nn: nn.InstanceNorm2d(3, 0.1, 0.3, affine=True, track_running_stats=True), 4, 3, 6, 7,
-    ),
+    "InstanceNorm, all": (lambda nn: nn.InstanceNorm2d(3, 0.1, 0.3, affine=True, track_running_stats=True), 4, 3, 6, 7),
     "GroupNorm": (lambda nn: nn.GroupNorm(2, 6), 4, 6, 5),
     "GroupNorm, one group": (lambda nn: nn.GroupNorm(1, 4), 4, 4, 6, 7),
     "GroupNorm, plain": (lambda nn: nn.GroupNorm(2, 4, 0.1, affine=False), 4, 4),
     "GroupNorm without bias": (lambda nn: nn.GroupNorm(4, 4, bias=False), 4, 4, 2, 2),
     "LocalResponseNorm": (lambda nn: nn.LocalResponseNorm(3, 0.1, 0.5, 2.0), 2, 5, 4),
     "LayerNorm": (lambda nn: nn.LayerNorm(5), 2, 3, 5),
-}  # fmt: skip
+}
 
 
 @needs_oracle
@@ -113,14 +111,7 @@ def running(torch: Any, dtype: str, of_parameters: str) -> Any:
     weight = torch.full((3,), 2.0, dtype=of_parameters, requires_grad=True)
     out = torch.nn.functional.batch_norm(x, mean, var, weight, None, True)
     out.sum().backward()
-    return [
-        out.dtype,
-        x.grad.dtype,
-        weight.grad.float(),
-        mean.float(),
-        var.float(),
-        out.detach().float(),
-    ]
+    return [out.dtype, x.grad.dtype, weight.grad.float(), mean.float(), var.float(), out.detach().float()]
 
 
 def twice(torch: Any, call: Any, *shape: int) -> Any:
@@ -176,20 +167,12 @@ PROGRAMS = {
     "version 2": of_version_2,
     "instances with statistics": saved_with_statistics,
     "convert_sync_batchnorm": converted,
-    "second, batch": lambda t: twice(
-        t, lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True), 4, 3, 5
-    ),
+    "second, batch": lambda t: twice(t, lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True), 4, 3, 5),
     "second, evaluation": lambda t: twice(
-        t,
-        lambda f, x, w, b: f.batch_norm(x, w.detach(), b.detach() ** 2, w, b),
-        4, 3, 5,
+        t, lambda f, x, w, b: f.batch_norm(x, w.detach(), b.detach() ** 2, w, b), 4, 3, 5
     ),
-    "second, groups": lambda t: twice(
-        t, lambda f, x, w, b: f.group_norm(x, 2, w, b), 4, 4, 5
-    ),
-    "second, instances": lambda t: twice(
-        t, lambda f, x, w, b: f.instance_norm(x, None, None, w, b), 4, 3, 5
-    ),
+    "second, groups": lambda t: twice(t, lambda f, x, w, b: f.group_norm(x, 2, w, b), 4, 4, 5),
+    "second, instances": lambda t: twice(t, lambda f, x, w, b: f.instance_norm(x, None, None, w, b), 4, 3, 5),
     "second, neighbours": lambda t: twice(
         t, lambda f, x, w, b: f.local_response_norm(x, 3, 0.1) * w[:, None] + b[:, None], 2, 5, 4
     ),
@@ -200,14 +183,12 @@ PROGRAMS = {
     "native, evaluation": lambda t: t.native_batch_norm(
         numbers(t, 4, 3), t.ones(3), t.ones(3), t.zeros(3), t.ones(3), False, 0.1, 1e-5
     ),
-    "native, groups": lambda t: t.native_group_norm(
-        numbers(t, 4, 6, 5), t.ones(6), None, 4, 6, 5, 3, 1e-5
-    ),
+    "native, groups": lambda t: t.native_group_norm(numbers(t, 4, 6, 5), t.ones(6), None, 4, 6, 5, 3, 1e-5),
     "native, layer": lambda t: t.native_layer_norm(numbers(t, 4, 6), (6,), t.ones(6), None, 1e-5),
     "reset": lambda t: (lambda b: [b(numbers(t, 4, 2)).sum(), b.reset_parameters(), b.state_dict()])(
         t.nn.BatchNorm1d(2)
     ),
-}  # fmt: skip
+}
 
 
 @needs_oracle
@@ -232,14 +213,9 @@ def test_dtypes(dtypes: tuple[str, str]) -> None:
 ERRORS = {
     "no statistics": lambda t, f, x: f.batch_norm(x, None, None),
     "one value": lambda t, f, x: f.batch_norm(t.ones(1, 3), None, None, training=True),
-    "one value, top": lambda t, f, x: t.batch_norm(
-        t.ones(1, 3), None, None, t.zeros(3), None, True, 0.1, 1e-5, False
-    ),
+    "one value, top": lambda t, f, x: t.batch_norm(t.ones(1, 3), None, None, t.zeros(3), None, True, 0.1, 1e-5, False),
     "empty batch, gradients": lambda t, f, x: t.autograd.grad(
-        f.batch_norm(
-            t.ones(0, 3), None, None, w := t.ones(3, requires_grad=True), training=True
-        ).sum(),
-        w,
+        f.batch_norm(t.ones(0, 3), None, None, w := t.ones(3, requires_grad=True), training=True).sum(), w
     ),
     "empty batch": lambda t, f, x: f.batch_norm(t.ones(0, 3), t.zeros(3), t.ones(3), training=True),
     "wrong mean": lambda t, f, x: f.batch_norm(x, t.zeros(4), t.ones(4)),
@@ -249,9 +225,7 @@ ERRORS = {
     "integers": lambda t, f, x: f.batch_norm(x.long(), t.zeros(3), t.ones(3)),
     "only a mean": lambda t, f, x: f.batch_norm(x, t.zeros(3), None),
     "only a mean, training": lambda t, f, x: f.batch_norm(x, t.zeros(3), None, training=True),
-    "no momentum": lambda t, f, x: f.batch_norm(
-        x, t.zeros(3), t.ones(3), training=True, momentum=None
-    ),
+    "no momentum": lambda t, f, x: f.batch_norm(x, t.zeros(3), t.ones(3), training=True, momentum=None),
     "groups": lambda t, f, x: f.group_norm(x, 2),
     "no groups": lambda t, f, x: f.group_norm(x, 0),
     "groups, weight": lambda t, f, x: f.group_norm(x, 3, t.ones(4)),
@@ -309,9 +283,7 @@ def test_cross_map_lrn() -> None:
 
 def test_statistics_of_numbers_far_from_0_are_right() -> None:
     x = (np.random.default_rng(0).standard_normal((8, 4, 9, 9)) + 1000).astype(np.float32)
-    out, mean, scale = tinytorch.native_batch_norm(
-        tinytorch.tensor(x), None, None, None, None, True, 0.1, 0.0
-    )
+    out, mean, scale = tinytorch.native_batch_norm(tinytorch.tensor(x), None, None, None, None, True, 0.1, 0.0)
     exact = x.astype(np.float64)
     np.testing.assert_allclose(mean.numpy(), exact.mean((0, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(1 / scale.numpy() ** 2, exact.var((0, 2, 3)), rtol=1e-4)
@@ -332,9 +304,7 @@ def test_large_inputs_in_blocks(shape: tuple[int, ...]) -> None:
             leaf = tinytorch.tensor(x, requires_grad=True)
             w = tinytorch.tensor(weight, requires_grad=True)
             out = normalised(leaf, w)
-            grads = tinytorch.autograd.grad(
-                out, (leaf, w), tinytorch.tensor(g), create_graph=create_graph
-            )
+            grads = tinytorch.autograd.grad(out, (leaf, w), tinytorch.tensor(g), create_graph=create_graph)
             found.append([each.detach().numpy() for each in grads])
     for quick, general in (found[:2], found[2:]):
         for mine, other in zip(quick, general, strict=True):

@@ -30,9 +30,7 @@ def from_result(torch: Any) -> Any:
 def results_are_tensors(torch: Any) -> Any:
     p = torch.nn.Parameter(torch.ones(2))
     made = [p * 2, p.detach(), p.data, p.clone(), p.view(1, 2), p[0]]
-    return [type(each).__name__ for each in made] + [
-        isinstance(each, torch.nn.Parameter) for each in made
-    ]
+    return [type(each).__name__ for each in made] + [isinstance(each, torch.nn.Parameter) for each in made]
 
 
 def copied(torch: Any) -> Any:
@@ -40,14 +38,7 @@ def copied(torch: Any) -> Any:
     p.grad, p.note = torch.ones(2), "x"
     made = copy.deepcopy([p, p])
     made[0].fill_(5)
-    return [
-        type(made[0]).__name__,
-        made[0] is made[1],
-        made[0].grad,
-        hasattr(made[0], "note"),
-        p,
-        made[0],
-    ]
+    return [type(made[0]).__name__, made[0] is made[1], made[0].grad, hasattr(made[0], "note"), p, made[0]]
 
 
 def pickled(torch: Any) -> Any:

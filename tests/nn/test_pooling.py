@@ -48,13 +48,11 @@ def run(torch: Any, layer: Any, x: Any) -> list[Any]:
         ("ReplicationPad{}d", (2,), {}),
         ("CircularPad{}d", (1,), {}),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_layers(name: str, args: Any, kwargs: Any, n: int) -> None:
     for x in (INPUTS[n], INPUTS[n][0], INPUTS[n].astype(np.float32)):
-        same_as_pytorch(
-            lambda torch, x=x: run(torch, getattr(torch.nn, name.format(n))(*args, **kwargs), x)
-        )
+        same_as_pytorch(lambda torch, x=x: run(torch, getattr(torch.nn, name.format(n))(*args, **kwargs), x))
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -104,12 +102,7 @@ def test_half_precision(dtype: str) -> None:
     def program(torch: Any) -> Any:
         x = torch.tensor(INPUTS[2][:, :, :6, :6]).to(getattr(torch, dtype)).requires_grad_()
         F = torch.nn.functional
-        outs = [
-            F.max_pool2d(x, 2),
-            F.max_pool2d(x, 3, 1, 1),
-            F.avg_pool2d(x, 2),
-            F.adaptive_avg_pool2d(x, 4),
-        ]
+        outs = [F.max_pool2d(x, 2), F.max_pool2d(x, 3, 1, 1), F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 4)]
         sum(out.float().sum() for out in outs).backward()
         return [out.float() for out in outs], x.grad.float()
 

@@ -98,9 +98,7 @@ class Program:
 
     def options(self, **given: Any) -> str:
         """Return arguments by name, each left out at times."""
-        return "".join(
-            f", {name}={value!r}" for name, value in given.items() if self.rng.random() < 0.6
-        )
+        return "".join(f", {name}={value!r}" for name, value in given.items() if self.rng.random() < 0.6)
 
 
 class Text(str):
@@ -119,9 +117,7 @@ def conv(p: Program) -> str:
     w = p.tensor((outputs, inputs // groups, *kernel))
     b = p.tensor((outputs,)) if p.flag() else "None"
     padding = p.often(p.per_dim(n, 0, 3), "same", "valid")
-    given = p.options(
-        stride=p.often(1, p.per_dim(n, 1, 3)), padding=padding, dilation=p.per_dim(n, 1, 2)
-    )
+    given = p.options(stride=p.often(1, p.per_dim(n, 1, 3)), padding=padding, dilation=p.per_dim(n, 1, 2))
     return f"F.conv{n}d({x}, {w}, {b}{given}, groups={groups})"
 
 
@@ -254,9 +250,7 @@ def grid(p: Program) -> str:
 
 
 def unfold(p: Program) -> str:
-    given = p.options(
-        dilation=p.per_dim(2, 1, 2), padding=p.per_dim(2, 0, 2), stride=p.per_dim(2, 1, 3)
-    )
+    given = p.options(dilation=p.per_dim(2, 1, 2), padding=p.per_dim(2, 0, 2), stride=p.per_dim(2, 1, 3))
     kernel = p.per_dim(2, 1, 3)
     x = p.image((*p.often((2,), ()), p.size(1, 3), *p.sizes(2, 2, 6)))
     if p.flag():
@@ -298,9 +292,8 @@ def norm_layer(p: Program) -> str:
     n = p.size(1, 3)
     kind = p.one("Batch", "Instance")
     given = p.options(
-        momentum=p.one(None, 0.2) if kind == "Batch" else 0.2, affine=p.flag(), track_running_stats=p.flag(),
-        eps=0.01,
-    )  # fmt: skip
+        momentum=p.one(None, 0.2) if kind == "Batch" else 0.2, affine=p.flag(), track_running_stats=p.flag(), eps=0.01
+    )
     layer = p.module(f"nn.{kind}Norm{n}d(3{given})")
     x = p.image((*p.often((2,), ()), 3, *p.sizes(n, 1, 4)))
     p.lines.append(f"{layer}({x}); {layer}.train({p.flag()})")
@@ -518,15 +511,8 @@ def heads(p: Program) -> str:
 
     q, k, v = of(rows, width), of(columns, keys or width), of(columns, values or width)
     padding = Text(f"({p.tensor(((n,) if batched else ()) + (columns,), grad=False)} > 0.5)")
-    mask = Text(p.one(
-        f"({p.tensor((rows, columns), grad=False)} > 0.7)", p.tensor((rows, columns), grad=False)
-    ))  # fmt: skip
-    call = p.options(
-        key_padding_mask=padding,
-        attn_mask=mask,
-        need_weights=p.flag(),
-        average_attn_weights=p.flag(),
-    )
+    mask = Text(p.one(f"({p.tensor((rows, columns), grad=False)} > 0.7)", p.tensor((rows, columns), grad=False)))
+    call = p.options(key_padding_mask=padding, attn_mask=mask, need_weights=p.flag(), average_attn_weights=p.flag())
     p.lines.append(f"{layer}.train({p.flag()})")
     return f"{layer}({q}, {k}, {v}{call})"
 
@@ -535,7 +521,7 @@ def transformer(p: Program) -> str:
     first = p.flag()
     given = p.options(
         dim_feedforward=6, activation=p.one("relu", "gelu"), norm_first=p.flag(), bias=p.flag(), batch_first=first
-    )  # fmt: skip
+    )
     if "batch_first" not in given:
         first = False
     n, rows, columns = p.size(1, 2), p.size(1, 4), p.size(1, 4)
@@ -549,9 +535,7 @@ def transformer(p: Program) -> str:
     kind = p.one("Encoder", "Decoder", "layers", "Both")
     p.lines.append("torch.manual_seed(1)")
     if kind == "Both":
-        layer = p.module(
-            f"nn.Transformer(4, 2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.0{given})"
-        )
+        layer = p.module(f"nn.Transformer(4, 2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.0{given})")
         call = p.options(tgt_mask=causal, tgt_key_padding_mask=padding)
         return f"{layer}({of(columns)}, {x}{call})"
     if kind == "Decoder":
@@ -575,9 +559,7 @@ def linear(p: Program) -> str:
     bias = p.options(bias=Text(p.tensor((out,))))
     if p.flag():
         return f"F.linear({p.image((*lead, a))}, {p.tensor((out, a))}{bias})"
-    return (
-        f"F.bilinear({p.image((*lead, a))}, {p.image((*lead, b))}, {p.tensor((out, a, b))}{bias})"
-    )
+    return f"F.bilinear({p.image((*lead, a))}, {p.image((*lead, b))}, {p.tensor((out, a, b))}{bias})"
 
 
 CALLS: list[Callable[[Program], str]] = [
@@ -632,9 +614,7 @@ def agree(text: str) -> None:
     assert found is None, f"{found}\n\n{text}"
 
 
-@settings(
-    max_examples=20_000 if PROFILE == "long" else 500, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=20_000 if PROFILE == "long" else 500, suppress_health_check=list(HealthCheck))
 @seeded
 @given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
 def test_random_calls_agree(call: Callable[[Program], str], rng: random.Random) -> None:

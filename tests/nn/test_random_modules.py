@@ -104,9 +104,7 @@ handles = []
 def keep(handle):
     handles.append(handle)
 """
-NAMES = (
-    "w", "b", "none", "nob", "new", "s0", "weight", "0", "1", "a", "a.b", "", "forward", "count", "c",
-)  # fmt: skip
+NAMES = ("w", "b", "none", "nob", "new", "s0", "weight", "0", "1", "a", "a.b", "", "forward", "count", "c")
 DTYPES = ("torch.float16", "torch.float64", "torch.float32", "torch.bfloat16")
 
 
@@ -148,9 +146,7 @@ def value(p: Program) -> str:
 def asked(p: Program, m: str) -> str:
     """Return a question to a module."""
     given = f"prefix={p.one('', 'p')!r}, remove_duplicate={p.flag()}"
-    path = p.one(
-        "", "0", "s0.s0", "a.0", "0.weight", "0.w", "w", "s0.b", "a.b.c", ".", "0.", "count"
-    )
+    path = p.one("", "0", "s0.s0", "a.0", "0.weight", "0.w", "w", "s0.b", "a.b.c", ".", "0.", "count")
     return str(p.one(
         f"{m}.state_dict(prefix={p.one('', 'pre.')!r}, keep_vars={p.flag()})", f"repr({m})", f"shared({m})",
         f"list({m}.named_parameters({given}, recurse={p.flag()}))", f"list({m}.named_buffers({given}))",
@@ -194,10 +190,7 @@ def loaded(p: Program, m: str) -> str:
 
 def called(p: Program, m: str) -> str:
     """Return a call, or something about hooks."""
-    first, x = (
-        p.options(prepend=p.flag()),
-        p.one("num(2, 2)", "num(3, 2, 2)", "num(2, 2).requires_grad_()"),
-    )
+    first, x = (p.options(prepend=p.flag()), p.one("num(2, 2)", "num(3, 2, 2)", "num(2, 2).requires_grad_()"))
     always = p.options(always_call=p.flag())
     return str(p.one(
         f"{m}({x})", f"{m}({x}, fail=True)", f"{m}({x}, scale=2.0)", f"{m}()", "list(seen)", "list(seen)",
@@ -220,44 +213,15 @@ def contained(p: Program, m: str) -> str:
     if kind == "ParameterDict":
         v = p.one("par(2)", "num(2)", "3", "None", "tied", "nn.Linear(1, 1)")
     if kind.endswith("Dict"):
-        k = p.one(
-            "'a'", "'b'", "'c'", "'new'", *(("'a.b'", "''", "3") if kind == "ModuleDict" else ())
-        )
-        vs = p.one(
-            f"{{{k}: {v}}}",
-            f"[({k}, {v})]",
-            f"OrderedDict(z={v}, b={v})",
-            "3",
-            "[3]",
-            f"[({k},)]",
-            "None",
-        )
-        only = (
-            f"{c}.setdefault({k}, {v})",
-            f"{c}.get({k})",
-            f"{c}.popitem()",
-            f"{c} | {vs}",
-            f"list(reversed({c}))",
-        )
+        k = p.one("'a'", "'b'", "'c'", "'new'", *(("'a.b'", "''", "3") if kind == "ModuleDict" else ()))
+        vs = p.one(f"{{{k}: {v}}}", f"[({k}, {v})]", f"OrderedDict(z={v}, b={v})", "3", "[3]", f"[({k},)]", "None")
+        only = (f"{c}.setdefault({k}, {v})", f"{c}.get({k})", f"{c}.popitem()", f"{c} | {vs}", f"list(reversed({c}))")
         return str(p.one(
             f"{c}[{k}]", f"{c}.__setitem__({k}, {v})", f"{c}.__delitem__({k})", f"{c}.pop({k})", f"{c}.update({vs})",
             f"list({c}.keys())", f"len({c})", f"{k} in {c}", f"{c}.clear()", f"nn.{kind}({vs})",
             *(only if kind == "ParameterDict" else ()),
         ))  # fmt: skip
-    i = p.one(
-        0,
-        1,
-        -1,
-        2,
-        5,
-        -7,
-        "slice(1, None)",
-        "slice(None, None, -1)",
-        "True",
-        "torch.tensor(0)",
-        "1.0",
-        "None",
-    )
+    i = p.one(0, 1, -1, 2, 5, -7, "slice(1, None)", "slice(None, None, -1)", "True", "torch.tensor(0)", "1.0", "None")
     vs = p.one(f"[{v}]", f"({v}, {v})", f"nn.{kind}()", "3", "iter([])", "nn.ModuleDict()", "{}")
     return str(p.one(
         f"{c}.append({v})", f"{c}.extend({vs})", f"{c}.insert({i}, {v})", f"{c}.pop({i})", f"{c}[{i}]",
@@ -269,11 +233,7 @@ def contained(p: Program, m: str) -> str:
 
 def modules(p: Program) -> str:
     """Write a tree of modules, and calls on it and on parts of it."""
-    p.lines += [
-        "shared0 = nn.Linear(2, 2)",
-        f"shared1 = {p.one('Block()', 'nn.BatchNorm1d(2)')}",
-        "tied = par(2, k=5)",
-    ]
+    p.lines += ["shared0 = nn.Linear(2, 2)", f"shared1 = {p.one('Block()', 'nn.BatchNorm1d(2)')}", "tied = par(2, k=5)"]
     p.lines += [f"m = {tree(p, p.size(1, 3))}", f"m2 = {tree(p, 1)}", "full(m)"]
     for _ in range(p.size(2, 10)):
         part = p.often("m", f"at(m, {p.size(0, 9)})")
@@ -349,9 +309,7 @@ def dataset(p: Program, depth: int = 2) -> str:
 
 
 def split(p: Program, data: str) -> str:
-    parts = p.one(
-        [1, 2], [0.5, 0.5], [0.3, 0.3, 0.4], [0.5, 0.6], [1.0], [3, 0], [-1, 4], [0.1], []
-    )
+    parts = p.one([1, 2], [0.5, 0.5], [0.3, 0.3, 0.4], [0.5, 0.6], [1.0], [3, 0], [-1, 4], [0.1], [])
     return f"random_split({data}, {parts}{p.options(generator=Text(f'gen({p.size()})'))})"
 
 
@@ -372,12 +330,7 @@ def sampler(p: Program) -> str:
 
 def batches(p: Program) -> str:
     drop = p.one(True, False, 1)
-    return str(
-        p.one(
-            f"BatchSampler({sampler(p)}, {p.one(1, 2, 3, 0, -1, True, 1.5)}, {drop})",
-            "[[0, 1], [2]]",
-        )
-    )
+    return str(p.one(f"BatchSampler({sampler(p)}, {p.one(1, 2, 3, 0, -1, True, 1.5)}, {drop})", "[[0, 1], [2]]"))
 
 
 def loader(p: Program) -> str:
@@ -399,27 +352,12 @@ def data(p: Program) -> str:
         samples = f"[MAKE[{p.size(0, 22)}](i) for i in range({p.size(0, 3)})]"
         p.lines += p.one(
             [f"x = {loader(p)}", "len(x)", "take(x)", "take(x)", "torch.rand(2)"],
-            [
-                f"x = {loader(p)}",
-                "take(x)",
-                "type(x.sampler)",
-                "type(x.batch_sampler)",
-                "setattr(x, 'batch_size', 2)",
-            ],
+            [f"x = {loader(p)}", "take(x)", "type(x.sampler)", "type(x.batch_sampler)", "setattr(x, 'batch_size', 2)"],
             [f"x = {p.one(sampler(p), batches(p))}", "len(x)", "take(x)", "take(x)"],
             [f"[take(part) for part in {split(p, 'd')}]"],
-            [
-                f"default_collate({samples})",
-                f"default_convert({samples})",
-                f"default_collate({{'a': {samples}}})",
-            ],
-            [
-                f"d[{p.one(0, 1, -1, 5, -9, 'slice(0, 2)', '[0, 1]', 'None')}]",
-                "take(d)",
-            ],
-            [
-                f"d.{p.one('cumulative_sizes', 'indices', 'tensors', '__getitems__([0, 1])', '__getitems__([9])')}"
-            ],
+            [f"default_collate({samples})", f"default_convert({samples})", f"default_collate({{'a': {samples}}})"],
+            [f"d[{p.one(0, 1, -1, 5, -9, 'slice(0, 2)', '[0, 1]', 'None')}]", "take(d)"],
+            [f"d.{p.one('cumulative_sizes', 'indices', 'tensors', '__getitems__([0, 1])', '__getitems__([9])')}"],
         )
     return DATA
 
@@ -466,9 +404,7 @@ def layout(x):
 
 def stored(p: Program) -> str:
     """Return a tensor, often one that shares its memory with others."""
-    dtype = p.one(
-        *DTYPES, *(f"torch.{name}" for name in ("int8", "int16", "int32", "int64", "uint8", "bool"))
-    )
+    dtype = p.one(*DTYPES, *(f"torch.{name}" for name in ("int8", "int16", "int32", "int64", "uint8", "bool")))
     shape = p.sizes(p.size(0, 3), 0, 3)
     return str(p.one(
         "base", "base[1]", "base.t()", "base[:, 2:4]", "base[1:3, ::2]", "base[2, 3]", "base[:0]", "base.reshape(-1)",
@@ -490,9 +426,7 @@ def structure(p: Program, depth: int) -> str:
             "torch.Tensor", "nn.Parameter", "nn.Linear(1, 2).state_dict()", "lambda: 1", "torch.get_rng_state()",
         ))  # fmt: skip
     inside = [structure(p, depth - 1) for _ in range(p.size(0, 3))]
-    named = ", ".join(
-        f"{p.one('1', repr('a'), '(1, 2)', 'None', 'torch.float32')}: {each}" for each in inside
-    )
+    named = ", ".join(f"{p.one('1', repr('a'), '(1, 2)', 'None', 'torch.float32')}: {each}" for each in inside)
     first = inside[0] if inside else "1"
     return str(p.one(
         f"[{', '.join(inside)}]", f"({''.join(f'{each}, ' for each in inside)})", f"{{{named}}}",
@@ -504,30 +438,19 @@ def files(p: Program) -> str:
     """Write a structure, saved and loaded by each library, each its own file and the other's."""
     p.lines += [f"x = {stored(p)}", f"x = {structure(p, p.size(1, 3))}"]
     for _ in range(p.size(1, 2)):
-        place = p.one(
-            "'cpu'", "None", "torch.device('cpu')", "{'cuda:0': 'cpu'}", "lambda s, place: s"
-        )
+        place = p.one("'cpu'", "None", "torch.device('cpu')", "{'cuda:0': 'cpu'}", "lambda s, place: s")
         given = p.options(weights_only=p.one(True, False, None), map_location=Text(place))
         p.lines += ["store.clear()", f"store.update(x=saved(x{p.options(pickle_protocol=2)}))"]
         p.lines += [f"y = load({p.one('store', 'other')}['x']{given})", "y", "layout(y)"]
         p.lines += [f"x = [{stored(p)}, x, {structure(p, 1)}]"]
-        p.lines += [
-            p.one(
-                "copy.deepcopy(x)",
-                "pickle.loads(pickle.dumps(x))",
-                "load(store['x'][:3])",
-                "torch.load(3)",
-            )
-        ]
+        p.lines += [p.one("copy.deepcopy(x)", "pickle.loads(pickle.dumps(x))", "load(store['x'][:3])", "torch.load(3)")]
     return FILES
 
 
 WRITERS: list[Callable[[Program], str]] = [data, data, files, modules, modules]
 
 
-@settings(
-    max_examples=20_000 if PROFILE == "long" else 120, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=20_000 if PROFILE == "long" else 120, suppress_health_check=list(HealthCheck))
 @seeded
 @given(st.sampled_from(WRITERS), st.randoms(use_true_random=False))
 def test_random_objects_agree(write: Callable[[Program], str], rng: random.Random) -> None:

@@ -47,10 +47,8 @@ def test_images_of_bytes(mode: str) -> None:
         for corners in (None, True) if smooth else (None,):
             for antialias in (False, True) if smooth else (False,):
                 same_as_pytorch(
-                    lambda torch, size=size, corners=corners, antialias=antialias: (
-                        torch.nn.functional.interpolate(
-                            torch.tensor(image), size, None, mode, corners, None, antialias
-                        )
+                    lambda torch, size=size, corners=corners, antialias=antialias: torch.nn.functional.interpolate(
+                        torch.tensor(image), size, None, mode, corners, None, antialias
                     )
                 )
 
@@ -60,11 +58,7 @@ def test_infinities_stay_where_they_are(mode: str) -> None:
     x = IMAGE.copy()
     x[0, 0, 2, 3], x[1, 2, 0, 0] = np.inf, np.nan
     for size in (12, 4):  # (where the length stays the same PyTorch makes NaN of an infinity)
-        same_as_pytorch(
-            lambda torch, size=size: torch.nn.functional.interpolate(
-                torch.tensor(x), size, mode=mode
-            )
-        )
+        same_as_pytorch(lambda torch, size=size: torch.nn.functional.interpolate(torch.tensor(x), size, mode=mode))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -26,8 +26,7 @@ def resnet18(torch, classes=10):
             self.downsample = None
             if stride != 1 or inputs != outputs:
                 self.downsample = nn.Sequential(
-                    nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False),
-                    nn.BatchNorm2d(outputs),
+                    nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
                 )
 
         def forward(self, x):
@@ -125,9 +124,7 @@ def test_training_changes_the_statistics_as_pytorchs(pair):
             model.train()(library.from_numpy(pictures))
     expected = dict(theirs.named_buffers())
     for name, buffer in ours.named_buffers():
-        np.testing.assert_allclose(
-            buffer.numpy(), expected[name].numpy(), rtol=1e-4, atol=1e-5, err_msg=name
-        )
+        np.testing.assert_allclose(buffer.numpy(), expected[name].numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 @needs_oracle

@@ -60,9 +60,7 @@ def tensors_of(last: Any) -> tuple[Any, ...]:
     return last if isinstance(last, tuple) else (last,)
 
 
-def ran(
-    torch: Any, kind: str, settings: dict[str, Any], shape: Any, given: bool, lengths: Any, dtype: str
-) -> Any:  # fmt: skip
+def ran(torch: Any, kind: str, settings: dict[str, Any], shape: Any, given: bool, lengths: Any, dtype: str) -> Any:
     """Return a layer's outputs, strides and gradients."""
     dtype = getattr(torch, dtype)
     torch.manual_seed(3)
@@ -76,9 +74,7 @@ def ran(
     leaves, arguments = [x], ()
     if given:
         widths = [settings.get("proj_size", HIDDEN), HIDDEN][: 2 if kind == "LSTM" else 1]
-        states = [
-            torch.randn(count, *batch, width, dtype=dtype, requires_grad=True) for width in widths
-        ]
+        states = [torch.randn(count, *batch, width, dtype=dtype, requires_grad=True) for width in widths]
         leaves += states
         arguments = (tuple(states) if kind == "LSTM" else states[0],)
     inputs = x
@@ -93,9 +89,7 @@ def ran(
         out, found = utils.pad_packed_sequence(out, batch_first, -1.0)
         assert found.tolist() == lengths
     outs = [out, *tensors_of(last)]
-    weights = [
-        torch.linspace(-1, 2, each.numel(), dtype=dtype).reshape(each.shape) for each in outs
-    ]
+    weights = [torch.linspace(-1, 2, each.numel(), dtype=dtype).reshape(each.shape) for each in outs]
     sum((each * w).sum() for each, w in zip(outs, weights, strict=True)).backward()
     return [
         repr(layer), out.stride() if out.numel() else None, outs, [each.grad for each in leaves],
@@ -151,9 +145,7 @@ def test_gradients_of_first_and_second_order(kind: str, settings: Any, lengths: 
         if lengths is not None:
             inputs = rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
         states = (h, c) if kind == "LSTM" else h
-        out, last = tinytorch.func.functional_call(
-            layer, dict(zip(names, weights, strict=True)), (inputs, states)
-        )
+        out, last = tinytorch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (inputs, states))
         if lengths is not None:
             out, _ = rnn.pad_packed_sequence(out)
         return (out, *tensors_of(last))
@@ -270,7 +262,7 @@ REFUSED = {
         "3-D state": called(kind, shape(2, 3), [shape(2, 2, 4), shape(2, 2, 4)][: 1 + (kind == "LSTMCell")]),
         "dtype": called(kind, lambda torch: torch.zeros(2, 3, dtype=torch.float64)),
     }.items()
-}  # fmt: skip
+}
 REFUSED["RNNCell of another nonlinearity"] = called("RNNCell", shape(2, 3), nonlinearity="gelu")
 REFUSED["c of LSTMCell"] = called("LSTMCell", shape(2, 3), [shape(2, 4), shape(2, 5)])
 
@@ -348,9 +340,7 @@ def test_saturated_gates(kind: str) -> None:
 def test_weights() -> None:
     layer = nn.LSTM(2, 3, 2, bidirectional=True)
     assert len(layer._flat_weights) == 16
-    assert all(
-        mine is other for mine, other in zip(layer._flat_weights, layer.parameters(), strict=True)
-    )
+    assert all(mine is other for mine, other in zip(layer._flat_weights, layer.parameters(), strict=True))
     assert [len(each) for each in layer.all_weights] == [4] * 4
     assert layer.flatten_parameters() is None
     layer.weight_ih_l0 = nn.Parameter(tinytorch.zeros(12, 2))
@@ -379,7 +369,7 @@ def test_the_backward_of_a_layer_notices_changed_weights() -> None:
 
 
 def sequences(torch: Any, *lengths: int, **options: Any) -> list[Any]:
-    return [torch.arange(float(2 * n), **options).reshape(n, 2) + 10 * k for k, n in enumerate(lengths)]  # fmt: skip
+    return [torch.arange(float(2 * n), **options).reshape(n, 2) + 10 * k for k, n in enumerate(lengths)]
 
 
 def packed(torch: Any, *lengths: int, **options: Any) -> Any:
@@ -411,18 +401,14 @@ PACKING = {
     "padded again, batch first": lambda t: t.nn.utils.rnn.pad_packed_sequence(
         packed(t, 1, 3, 2, enforce_sorted=False), True, -1.5, 5
     ),
-    "padded again, too short": lambda t: t.nn.utils.rnn.pad_packed_sequence(
-        packed(t, 3, 1), total_length=2
-    ),
+    "padded again, too short": lambda t: t.nn.utils.rnn.pad_packed_sequence(packed(t, 3, 1), total_length=2),
     "pad": lambda t: t.nn.utils.rnn.pad_sequence(sequences(t, 2, 3, 1)),
     "pad, batch first": lambda t: t.nn.utils.rnn.pad_sequence(sequences(t, 2, 3, 1), True, 0.5),
     "pad left": lambda t: t.nn.utils.rnn.pad_sequence(sequences(t, 2, 3), padding_side="left"),
     "pad up": lambda t: t.nn.utils.rnn.pad_sequence(sequences(t, 2, 3), padding_side="up"),
     "pad a tensor": lambda t: t.nn.utils.rnn.pad_sequence(t.ones(2, 3)),
     "pad a generator": lambda t: t.nn.utils.rnn.pad_sequence(t.ones(n) for n in (1, 2)),
-    "pad integers": lambda t: t.nn.utils.rnn.pad_sequence(
-        [t.tensor([1, 2]), t.tensor([3])], True, 7
-    ),
+    "pad integers": lambda t: t.nn.utils.rnn.pad_sequence([t.tensor([1, 2]), t.tensor([3])], True, 7),
     "pad of two dtypes": lambda t: t.nn.utils.rnn.pad_sequence([t.ones(2), t.ones(1).double()]),
     "pad an empty one": lambda t: t.nn.utils.rnn.pad_sequence([t.ones(2), t.ones(0)]),
     "pad nothing": lambda t: t.nn.utils.rnn.pad_sequence([]),
@@ -433,9 +419,7 @@ PACKING = {
     "invert": lambda t: t.nn.utils.rnn.invert_permutation(t.tensor([2, 0, 1])),
     "invert None": lambda t: t.nn.utils.rnn.invert_permutation(None),
     "made of a pair": lambda t: list(t.nn.utils.rnn.PackedSequence((t.ones(2), t.tensor([2])))),
-    "made of indices": lambda t: list(
-        t.nn.utils.rnn.PackedSequence(t.ones(2), t.tensor([2]), t.tensor([1, 0]))
-    ),
+    "made of indices": lambda t: list(t.nn.utils.rnn.PackedSequence(t.ones(2), t.tensor([2]), t.tensor([1, 0]))),
     "made of data": lambda t: t.nn.utils.rnn.PackedSequence(t.ones(2)),
     "to": lambda t: [str(each.data.dtype) for each in conversions(packed(t, 2, 1), t)],
     "where": lambda t: [packed(t, 1).is_cuda, packed(t, 1).is_pinned()],
@@ -483,7 +467,7 @@ def test_functions_refuse_as_pytorchs() -> None:
     def functions(change: Any) -> Any:
         return lambda torch: [
             each.shape for each in torch.lstm(*change(torch, *lstm(torch)), 1, 0.0, True, False, False)
-        ]  # fmt: skip
+        ]
 
     same_as_pytorch(functions(lambda t, x, hx, w: (x, hx, w, True)))
     same_as_pytorch(functions(lambda t, x, hx, w: (x, hx[:1], w, True)))

@@ -114,9 +114,7 @@ def test_the_whole(name: str, training: bool) -> None:
         causal = model.generate_square_subsequent_mask(5)
         src, tgt = numbers(torch, 5, 5, 8), numbers(torch, 5, 5, 8, seed=1)
         padding = torch.arange(5) >= torch.tensor([[5], [3], [4], [5], [2]])
-        out = model(
-            src, tgt, tgt_mask=causal < 0, src_key_padding_mask=padding, memory_key_padding_mask=padding
-        )  # fmt: skip
+        out = model(src, tgt, tgt_mask=causal < 0, src_key_padding_mask=padding, memory_key_padding_mask=padding)
         return seen(torch, model, out)
 
     same_as_pytorch(program, 2e-3, 2e-4)
@@ -222,8 +220,5 @@ def test_parameters_of_pytorch_are_understood() -> None:
     model.load_state_dict({k: tinytorch.tensor(v.numpy()) for k, v in other.state_dict().items()})
     x = numbers(tinytorch, 5, 3, 8)
     np.testing.assert_allclose(
-        model(x, x).detach().numpy(),
-        other(*[torch.tensor(x.numpy())] * 2).detach().numpy(),
-        1e-4,
-        1e-5,
+        model(x, x).detach().numpy(), other(*[torch.tensor(x.numpy())] * 2).detach().numpy(), 1e-4, 1e-5
     )

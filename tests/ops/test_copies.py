@@ -38,9 +38,7 @@ def weighted(torch: Any, x: Any) -> Any:
 
 @needs_oracle
 @pytest.mark.parametrize("name", IN_PLACE)
-@pytest.mark.parametrize(
-    "source", ["result", "leaf", "plain", "view", "base", "detached", "no_grad"]
-)
+@pytest.mark.parametrize("source", ["result", "leaf", "plain", "view", "base", "detached", "no_grad"])
 def test_a_view_in_place(name: str, source: str) -> None:
     def program(torch: Any) -> Any:
         p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
@@ -57,14 +55,7 @@ def test_a_view_in_place(name: str, source: str) -> None:
             return x.shape, x._version
         before = x._version
         assert IN_PLACE[name](x) is x
-        seen = [
-            x,
-            x.stride(),
-            x._version - before,
-            other,
-            x.grad_fn and x.grad_fn.name(),
-            x._is_view(),
-        ]
+        seen = [x, x.stride(), x._version - before, other, x.grad_fn and x.grad_fn.name(), x._is_view()]
         if x.requires_grad:
             (weighted(torch, x) + 3 * weighted(torch, other)).backward()
         return [*seen, p.grad]
@@ -159,9 +150,7 @@ def test_the_gradient_of_as_strided_scatter() -> None:
     # (PyTorch 2.13 gives the first argument the gradient of the places that are replaced.)
     p = tinytorch.randn(3, 4, dtype=tinytorch.float64, requires_grad=True)
     src = tinytorch.randn(2, 2, dtype=tinytorch.float64, requires_grad=True)
-    assert tinytorch.autograd.gradcheck(
-        lambda x, y: tinytorch.as_strided_scatter(x, y, (2, 2), (1, 2), 1), (p, src)
-    )
+    assert tinytorch.autograd.gradcheck(lambda x, y: tinytorch.as_strided_scatter(x, y, (2, 2), (1, 2), 1), (p, src))
 
 
 @pytest.mark.parametrize("name", functions.METHODS.split())

@@ -418,11 +418,7 @@ def evaluate(expression: str, torch: Any) -> Any:
 @pytest.mark.parametrize("expression", [each.strip() for each in SAME])
 def test_same_values(expression: str) -> None:
     # logspace: NumPy's power and PyTorch's differ in the last bit.
-    same_as_pytorch(
-        lambda torch: evaluate(expression, torch),
-        rtol=1e-6 if "logspace" in expression else 0,
-        atol=0,
-    )
+    same_as_pytorch(lambda torch: evaluate(expression, torch), rtol=1e-6 if "logspace" in expression else 0, atol=0)
 
 
 @needs_oracle
@@ -435,16 +431,11 @@ def test_same_errors(expression: str) -> None:
 
 @needs_oracle
 @given(
-    st.floats(-100, 100),
-    st.floats(0.01, 10),
-    st.integers(1, 200),
-    st.sampled_from(["float16", "float32", "float64"]),
+    st.floats(-100, 100), st.floats(0.01, 10), st.integers(1, 200), st.sampled_from(["float16", "float32", "float64"])
 )
 def test_arange_rounds_as_pytorch(start: float, step: float, count: int, dtype: str) -> None:
     end = start + step * (count - 0.5)
-    same_as_pytorch(
-        lambda torch: torch.arange(start, end, step, dtype=getattr(torch, dtype)), rtol=0, atol=0
-    )
+    same_as_pytorch(lambda torch: torch.arange(start, end, step, dtype=getattr(torch, dtype)), rtol=0, atol=0)
 
 
 @needs_oracle
@@ -455,11 +446,7 @@ def test_arange_rounds_as_pytorch(start: float, step: float, count: int, dtype: 
 def test_linspace_rounds_as_pytorch(start: int, end: int, steps: int, dtype: str) -> None:
     divisor = 1 if "int" in dtype else 7
     same_as_pytorch(
-        lambda torch: torch.linspace(
-            start / divisor, end / divisor, steps, dtype=getattr(torch, dtype)
-        ),
-        rtol=0,
-        atol=0,
+        lambda torch: torch.linspace(start / divisor, end / divisor, steps, dtype=getattr(torch, dtype)), rtol=0, atol=0
     )
 
 
@@ -552,24 +539,14 @@ def test_no_cuda() -> None:
 
 def test_inference_tensors() -> None:
     with tinytorch.inference_mode():
-        made = [
-            tinytorch.zeros(2),
-            tinytorch.tensor([1.0]),
-            tinytorch.arange(3),
-            tinytorch.ones(2).new_zeros(1),
-        ]
+        made = [tinytorch.zeros(2), tinytorch.tensor([1.0]), tinytorch.arange(3), tinytorch.ones(2).new_zeros(1)]
     assert all(each.is_inference() for each in made)
 
 
 def test_the_default_dtype() -> None:
     tinytorch.set_default_dtype(tinytorch.float64)
     try:
-        made = [
-            tinytorch.zeros(1),
-            tinytorch.tensor(0.1),
-            tinytorch.arange(1.0),
-            tinytorch.full((1,), 0.1),
-        ]
+        made = [tinytorch.zeros(1), tinytorch.tensor(0.1), tinytorch.arange(1.0), tinytorch.full((1,), 0.1)]
         assert all(each.dtype is tinytorch.float64 for each in made)
         assert made[1].item() == 0.1
     finally:

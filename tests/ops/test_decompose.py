@@ -65,10 +65,7 @@ OF_GENERAL: dict[str, Callable[[Any], Any]] = {
     f"cond {p}": lambda a, p=p: tinytorch.linalg.cond(a, p)  # type: ignore[misc]
     for p in ("fro", 1, -1, math.inf, -math.inf)
 }
-OF_GENERAL |= {
-    "vander": lambda a: tinytorch.vander(a[0], 4),
-    "kron": lambda a: tinytorch.kron(a[0], a),
-}
+OF_GENERAL |= {"vander": lambda a: tinytorch.vander(a[0], 4), "kron": lambda a: tinytorch.kron(a[0], a)}
 
 
 @pytest.mark.parametrize("name", OF_GENERAL)
@@ -362,9 +359,7 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 def test_strides_and_nodes(name: str, batch: tuple[int, ...]) -> None:
     def program(torch: Any) -> Any:
         arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
-        tensors = [
-            torch.tensor(x.tolist(), dtype=torch.float64, requires_grad=True) for x in arrays
-        ]
+        tensors = [torch.tensor(x.tolist(), dtype=torch.float64, requires_grad=True) for x in arrays]
         return [
             (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
             for part in LAYOUTS[name](torch, *tensors)
@@ -378,10 +373,7 @@ def test_old_solvers() -> None:
     def program(torch: Any) -> Any:
         found = []
         for flags in ((True, True, True), (False, False, False), (True, False, False)):
-            a, b = (
-                torch.tensor(x.tolist(), requires_grad=True)
-                for x in (spread_out(3, 3), normal(3, 2))
-            )
+            a, b = (torch.tensor(x.tolist(), requires_grad=True) for x in (spread_out(3, 3), normal(3, 2)))
             with warnings.catch_warnings():  # (PyTorch warns twice, and again in backward)
                 warnings.simplefilter("ignore")
                 solution, copy = torch.triangular_solve(b, a, *flags)
@@ -402,9 +394,7 @@ DEPRECATED: dict[str, Callable[[Any], Any]] = {
     "qr": lambda torch: torch.qr(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).R.abs(),
     "cholesky": lambda torch: torch.cholesky(torch.eye(2) * 4, upper=True),
     "lu": lambda torch: torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]])),
-    "lu_solve": lambda torch: torch.lu_solve(
-        torch.ones(2, 1), *torch.linalg.lu_factor(torch.eye(2) * 2)
-    ),
+    "lu_solve": lambda torch: torch.lu_solve(torch.ones(2, 1), *torch.linalg.lu_factor(torch.eye(2) * 2)),
     "triangular_solve": lambda torch: torch.triangular_solve(
         torch.ones(2, 1), torch.tensor([[2.0, 0.0], [1.0, 4.0]]), upper=False, transpose=True
     ),

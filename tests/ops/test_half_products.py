@@ -39,16 +39,10 @@ def test_rounds_as_pytorch(name, dtype):
     for (n, k, m), (beta, alpha) in itertools.product(SIZES, FACTORS):
         generator = torch.Generator().manual_seed(n + 10 * k + 100 * m)
         # Eighths, so that the products and their sums are exact in float32 in any order.
-        numbers = [
-            torch.randint(-40, 40, shape, generator=generator).div(8)
-            for shape in ((n, k), (k, m), (n, m))
-        ]
+        numbers = [torch.randint(-40, 40, shape, generator=generator).div(8) for shape in ((n, k), (k, m), (n, m))]
         results = []
         for library in (tinytorch, torch):
-            a, b, c = (
-                library.tensor(each.tolist()).view(each.shape).to(getattr(library, dtype))
-                for each in numbers
-            )
+            a, b, c = (library.tensor(each.tolist()).view(each.shape).to(getattr(library, dtype)) for each in numbers)
             out = CALLS[name](library, a, b, c, {"beta": beta, "alpha": alpha})
             assert str(out.dtype).endswith(f".{dtype}")
             results.append(out.float().tolist())

@@ -145,36 +145,19 @@ ERRORS: list[Program] = [
     lambda torch: block(torch).gather(0, torch.full((1, 3, 4), -1)),
     lambda torch: block(torch).gather(0, torch.zeros(1, 4, 4, dtype=torch.long)),
     lambda torch: block(torch).gather(3, torch.zeros(1, 3, 4, dtype=torch.long)),
-    lambda torch: block(torch).scatter(
-        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()
-    ),
-    lambda torch: block(torch).scatter(
-        0, torch.zeros(1, 3, 4, dtype=torch.long), torch.zeros(1, 2, 4)
-    ),
-    lambda torch: block(torch).scatter(
-        0, torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 4, 4)
-    ),
+    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()),
+    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), torch.zeros(1, 2, 4)),
+    lambda torch: block(torch).scatter(0, torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 4, 4)),
     lambda torch: block(torch).scatter(0, torch.zeros(1, 4, 4, dtype=torch.long), 1.0),
     lambda torch: block(torch).scatter(0, torch.zeros(3, dtype=torch.long), torch.zeros(3)),
     lambda torch: block(torch).scatter(0, torch.full((1, 3, 4), 5), 1.0),
     lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4), 1.0),
-    lambda torch: block(torch).scatter(
-        0, torch.zeros(1, 3, 4, dtype=torch.long), 1.0, reduce="foo"
-    ),
-    lambda torch: block(torch).scatter_add(
-        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()
-    ),
-    lambda torch: block(torch).scatter_add(
-        0, torch.zeros(1, 2, 4, dtype=torch.long), block(torch)[:1, :1]
-    ),
-    lambda torch: block(torch).scatter_reduce(
-        0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch), "foo"
-    ),
+    lambda torch: block(torch).scatter(0, torch.zeros(1, 3, 4, dtype=torch.long), 1.0, reduce="foo"),
+    lambda torch: block(torch).scatter_add(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch).double()),
+    lambda torch: block(torch).scatter_add(0, torch.zeros(1, 2, 4, dtype=torch.long), block(torch)[:1, :1]),
+    lambda torch: block(torch).scatter_reduce(0, torch.zeros(1, 3, 4, dtype=torch.long), block(torch), "foo"),
     lambda torch: (
-        torch.ones(3, requires_grad=True)
-        .scatter(0, index(torch, 0), 2.0, reduce="multiply")
-        .sum()
-        .backward()
+        torch.ones(3, requires_grad=True).scatter(0, index(torch, 0), 2.0, reduce="multiply").sum().backward()
     ),
     lambda torch: torch.take(block(torch), index(torch, 30)),
     lambda torch: torch.take(block(torch), index(torch, -30)),
@@ -268,9 +251,7 @@ KEYS: list[tuple[Callable[[Any, Any], Any], tuple[int, ...]]] = [
 @needs_oracle
 @pytest.mark.parametrize("kind", ["number", "tensor", "other dtype"])
 @pytest.mark.parametrize(("key", "shape"), KEYS, ids=range(len(KEYS)))
-def test_writing_by_index(
-    key: Callable[[Any, Any], Any], shape: tuple[int, ...], kind: str
-) -> None:
+def test_writing_by_index(key: Callable[[Any, Any], Any], shape: tuple[int, ...], kind: str) -> None:
     def program(torch: Any) -> Any:
         x = block(torch)
         made = torch.arange(100.0, 100.0 + np.prod(shape, dtype=int)).view(shape)
@@ -288,9 +269,7 @@ def test_gradients_of_writing_by_index(
 ) -> None:
     def program(torch: Any) -> Any:
         x = (block(torch).sin()).requires_grad_()
-        value = (
-            torch.arange(1.0, 1.0 + np.prod(shape, dtype=int)).view(shape).cos().requires_grad_()
-        )
+        value = torch.arange(1.0, 1.0 + np.prod(shape, dtype=int)).view(shape).cos().requires_grad_()
         base = x * 3
         y = base.transpose(0, 2).transpose(2, 0) if through_view else base
         y[key(torch, block(torch))] = value
@@ -312,13 +291,9 @@ def test_a_leaf_that_requires_grad_cannot_be_written_to() -> None:
             torch.ones(2, 3, requires_grad=True)[key] = 1
 
         programs.append(program)
-    programs.append(
-        lambda torch: torch.ones(2, requires_grad=True).__setitem__(index(torch, 0), 1.0)
-    )
+    programs.append(lambda torch: torch.ones(2, requires_grad=True).__setitem__(index(torch, 0), 1.0))
     programs.append(lambda torch: torch.ones(2, requires_grad=True).zero_())
-    programs.append(
-        lambda torch: torch.ones(2, requires_grad=True).scatter_(0, index(torch, 0), 1.0)
-    )
+    programs.append(lambda torch: torch.ones(2, requires_grad=True).scatter_(0, index(torch, 0), 1.0))
     for each in programs:
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             each(tinytorch)
@@ -436,9 +411,7 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fill_ a tensor": lambda torch, y, z: y.fill_(z[0, 0, 0]),
     "zero_": lambda torch, y, z: y.zero_(),
     "index_put_": lambda torch, y, z: y.index_put_((index(torch, 1, 0),), z),
-    "index_put_ accumulate": lambda torch, y, z: y.index_put_(
-        (index(torch, 1, 1),), z, accumulate=True
-    ),
+    "index_put_ accumulate": lambda torch, y, z: y.index_put_((index(torch, 1, 1),), z, accumulate=True),
     "index_add_": lambda torch, y, z: y.index_add_(0, index(torch, 1, 1), z, alpha=3),
     "index_add_ of itself": lambda torch, y, z: y.index_add_(0, index(torch, 1, 0), y.clone()),
     "index_copy_": lambda torch, y, z: y.index_copy_(1, index(torch, 2), z[:, :1]),
@@ -446,12 +419,8 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "index_fill_ a tensor": lambda torch, y, z: y.index_fill_(1, index(torch, 2, 0), z[0, 0, 0]),
     "scatter_": lambda torch, y, z: y.scatter_(2, torch.tensor([[[3, 0]], [[1, 2]]]), z[:, :1, :2]),
     "scatter_ a number": lambda torch, y, z: y.scatter_(2, torch.tensor([[[3, 0]], [[1, 1]]]), 1.5),
-    "scatter_add_": lambda torch, y, z: y.scatter_add_(
-        2, torch.tensor([[[3, 3]], [[1, 1]]]), z[:, :1, :2]
-    ),
-    "scatter_reduce_": lambda torch, y, z: y.scatter_reduce_(
-        1, torch.zeros(2, 3, 4, dtype=torch.long), z, "amax"
-    ),
+    "scatter_add_": lambda torch, y, z: y.scatter_add_(2, torch.tensor([[[3, 3]], [[1, 1]]]), z[:, :1, :2]),
+    "scatter_reduce_": lambda torch, y, z: y.scatter_reduce_(1, torch.zeros(2, 3, 4, dtype=torch.long), z, "amax"),
     "masked_fill_": lambda torch, y, z: y.masked_fill_(block(torch) % 2 == 0, 1.5),
     "masked_fill_ a tensor": lambda torch, y, z: y.masked_fill_(block(torch)[0, 0] > 1, z[0, 0, 0]),
     "masked_scatter_": lambda torch, y, z: y.masked_scatter_(block(torch) % 2 == 0, z),

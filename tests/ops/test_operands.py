@@ -142,10 +142,7 @@ def test_values(program: Program) -> None:
     lambda torch, x: torch.fill(x, torch.tensor(3)),
 ])  # fmt: skip
 def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
-    names = [
-        program(library, library.ones(3, requires_grad=True)).grad_fn.name()
-        for library in (tinytorch, oracle)
-    ]
+    names = [program(library, library.ones(3, requires_grad=True)).grad_fn.name() for library in (tinytorch, oracle)]
     assert names[0] == names[1]
 
 
@@ -189,9 +186,7 @@ def test_gradient_of_logcumsumexp_is_exact_in_float32() -> None:
 
 
 @pytest.mark.parametrize("value", [7e4, -1e9, float("inf"), float("-inf"), 2.0])
-@pytest.mark.parametrize(
-    "name", ["clamp_min", "clamp_max", "clamp", "pad", "threshold", "hardtanh"]
-)
+@pytest.mark.parametrize("name", ["clamp_min", "clamp_max", "clamp", "pad", "threshold", "hardtanh"])
 def test_numbers_that_float16_cannot_hold(name: str, value: float) -> None:
     def program(torch: Any) -> Any:
         x, functional = torch.tensor([0.5, -3.0]).half(), torch.nn.functional

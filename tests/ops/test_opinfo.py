@@ -15,9 +15,7 @@ from tests.conftest import PROFILE
 from tests.opinfo import DATABASE, findings
 
 #: Samples of each entry in a usual run.
-FEW = {
-    "float32": 16, "method": 3, "in place": 3, "int64": 4, "bool": 3, "bfloat16": 4, "float16": 4, "errors": 0,
-}  # fmt: skip
+FEW = {"float32": 16, "method": 3, "in place": 3, "int64": 4, "bool": 3, "bfloat16": 4, "float16": 4, "errors": 0}
 
 #: By reason what differs: patterns of entries, and of what `findings` calls the differences. An entry that no longer
 #: differs is an error, but in lines with an asterisk, which only some samples, machines or states of memory show.

@@ -66,9 +66,7 @@ def blanks(library: Any, results: Any, kind: Any = None) -> Any:
 
 
 def test_every_rule_applies_to_something() -> None:
-    assert {function.rule for function in register.functions.values()} - {
-        None
-    } == out_module.RULES.keys()
+    assert {function.rule for function in register.functions.values()} - {None} == out_module.RULES.keys()
 
 
 @needs_oracle
@@ -224,13 +222,8 @@ def _with_a_tangent(torch: Any) -> Any:
 def _overlap(name: str, *args: Any) -> Any:
     def program(torch: Any) -> Any:
         b = torch.arange(4.0).view(2, 2)
-        given = [
-            b if each == "b" else torch.zeros(2, 2).long() if each == "i" else each for each in args
-        ]
-        given = [
-            b > 0 if each == "m" else torch.tensor([0, 1]) if each == "v" else each
-            for each in given
-        ]
+        given = [b if each == "b" else torch.zeros(2, 2).long() if each == "i" else each for each in args]
+        given = [b > 0 if each == "m" else torch.tensor([0, 1]) if each == "v" else each for each in given]
         return getattr(torch, name)(*given, out=b)
 
     return program
@@ -255,20 +248,14 @@ PROGRAMS = {
     "out requires grad": lambda torch: torch.mm(
         torch.ones(2, 2), torch.ones(2, 2), out=torch.ones(2, 2, requires_grad=True)
     ),
-    "one of a list": lambda torch: torch.cat(
-        [torch.ones(2), torch.ones(2, requires_grad=True)], out=torch.empty(0)
-    ),
-    "no derivative": lambda torch: torch.gt(
-        torch.ones(2, requires_grad=True), 0, out=torch.empty(0, dtype=torch.bool)
-    ),
+    "one of a list": lambda torch: torch.cat([torch.ones(2), torch.ones(2, requires_grad=True)], out=torch.empty(0)),
+    "no derivative": lambda torch: torch.gt(torch.ones(2, requires_grad=True), 0, out=torch.empty(0, dtype=torch.bool)),
     "not a tensor": lambda torch: torch.exp(torch.ones(2), out=3),
     "a list": lambda torch: torch.exp(torch.ones(2), out=[torch.empty(0)]),
     "two of one": lambda torch: torch.sort(torch.ones(2), out=(torch.empty(0),)),
     "one for two": lambda torch: torch.sort(torch.ones(2), out=torch.empty(0)),
     "sort": lambda torch: torch.sort(torch.arange(3.0), 0, True, out=(torch.empty(0), _int64(torch))),
-    "sort names": lambda torch: repr(
-        torch.sort(torch.arange(3.0), out=(torch.empty(0), _int64(torch)))
-    ).split("=")[0],
+    "sort names": lambda torch: repr(torch.sort(torch.arange(3.0), out=(torch.empty(0), _int64(torch)))).split("=")[0],
     "max": lambda torch: torch.max(torch.eye(2), 0, out=(torch.empty(0), _int64(torch))).values,
     "max of all": lambda torch: torch.max(torch.eye(2), out=torch.empty(0)),
     "nonzero": lambda torch: torch.nonzero(torch.eye(2), out=_int64(torch)),
@@ -281,9 +268,7 @@ PROGRAMS = {
     "itself": lambda torch: (lambda b: torch.add(b, 1, out=b))(torch.ones(4)),
     "broadcast": lambda torch: torch.add(torch.ones(2, 1), torch.ones(3), out=torch.empty(2, 3)),
     "number": lambda torch: torch.mul(torch.ones(2), 3, out=torch.empty(2)),
-    "div rounded": lambda torch: torch.div(
-        torch.tensor([7.0, -7.0]), 2, rounding_mode="floor", out=torch.empty(2)
-    ),
+    "div rounded": lambda torch: torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor", out=torch.empty(2)),
     "None": lambda torch: torch.exp(torch.zeros(2), out=None),
     "by name": lambda torch: torch.add(input=torch.ones(2), other=torch.ones(2), out=torch.empty(2)),
     "names": lambda torch: torch.mul(input=torch.ones(2), other=torch.exp(input=torch.ones(2))),
@@ -292,11 +277,17 @@ PROGRAMS = {
     **{
         f"{name} over its input": _overlap(name, *args)
         for name, *args in (
-            ("gather", "b", 0, "i"), ("take", "b", "i"), ("index_select", "b", 0, "v"), ("where", "m", "b", "b"),
-            ("masked_select", "b", "m"), ("scatter", "b", 0, "i", "b"), ("tril", "b"), ("cumsum", "b", 0),
+            ("gather", "b", 0, "i"),
+            ("take", "b", "i"),
+            ("index_select", "b", 0, "v"),
+            ("where", "m", "b", "b"),
+            ("masked_select", "b", "m"),
+            ("scatter", "b", 0, "i", "b"),
+            ("tril", "b"),
+            ("cumsum", "b", 0),
         )
     },
-}  # fmt: skip
+}
 
 
 @needs_oracle

@@ -18,9 +18,7 @@ from tests.same import words
 
 torch = module()
 
-DTYPES = (
-    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-)  # fmt: skip
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 INTEGERS = DTYPES[1:6]
 FLOATS = DTYPES[6:]
 RTOL = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-12}
@@ -88,9 +86,7 @@ def shown(result: Any) -> str:
     return str(getattr(result, "dtype", result))
 
 
-def differs(
-    ours: Any, theirs: Any, rtol: float | None = None, signs: bool = False, raised: bool = False
-) -> str | None:
+def differs(ours: Any, theirs: Any, rtol: float | None = None, signs: bool = False, raised: bool = False) -> str | None:
     """Return what is different in two outcomes, or None.
 
     Args:
@@ -140,15 +136,11 @@ def report(differences: list[str]) -> None:
 
 
 def pairs(
-    firsts: Callable[[str], list[Any]] = edge_values,
-    values: Callable[[str], list[Any]] = edge_values,
+    firsts: Callable[[str], list[Any]] = edge_values, values: Callable[[str], list[Any]] = edge_values
 ) -> Iterator[tuple[Operand, Operand]]:
     """Return operands of every pair of dtypes and categories, with numbers made by `firsts` and `values`."""
     for a, b in itertools.product(DTYPES, DTYPES):
-        yield (
-            Operand(firsts(a), a, (-1, 1)),
-            Operand(values(b), b, (1, -1)),
-        )
+        yield (Operand(firsts(a), a, (-1, 1)), Operand(values(b), b, (1, -1)))
         yield Operand(firsts(a), a, (-1, 1)), Operand(values(b)[-1], b)
         yield Operand(firsts(a)[-1], a), Operand(values(b), b, (1, -1))
         yield Operand(firsts(a)[-1], a), Operand(values(b)[0], b)
@@ -261,10 +253,7 @@ def small_values(dtype: str) -> list[Any]:
     return [0, 1, 2, 7] + ([-1, -2] if dtype != "uint8" else [])
 
 
-POWERS = {
-    "pow": named("pow"),
-    "**": operator_of("**"),
-}
+POWERS = {"pow": named("pow"), "**": operator_of("**")}
 
 
 def test_powers() -> None:
@@ -336,9 +325,7 @@ UNARY = (
     "trunc", "ones_like", "zeros_like",
 )  # fmt: skip
 UNARY_IN_PLACE = tuple(
-    f"{name}_"
-    for name in UNARY
-    if hasattr(torch.Tensor, f"{name}_") and hasattr(tinytorch.Tensor, f"{name}_")
+    f"{name}_" for name in UNARY if hasattr(torch.Tensor, f"{name}_") and hasattr(tinytorch.Tensor, f"{name}_")
 )
 ACTIVATIONS = (
     "celu", "elu", "gelu", "hardswish", "leaky_relu", "logsigmoid", "mish", "selu", "silu", "softplus", "hardshrink",
@@ -423,12 +410,8 @@ OF_TWO: dict[str, Callable[..., Any]] = {
     "type_as": lambda library, a, b: a.type_as(b),
     "copy_": lambda library, a, b: a.clone().reshape(-1)[:1].copy_(b.reshape(-1)[:1]),
     "setitem": lambda library, a, b: put(a.clone().reshape(-1), b.reshape(-1)[0]),
-    "index_add": lambda library, a, b: a.reshape(-1).index_add(
-        0, library.tensor([0, 0]), b.reshape(-1)[:1].expand(2)
-    ),
-    "scatter": lambda library, a, b: a.reshape(-1).scatter(
-        0, library.tensor([0]), b.reshape(-1)[:1]
-    ),
+    "index_add": lambda library, a, b: a.reshape(-1).index_add(0, library.tensor([0, 0]), b.reshape(-1)[:1].expand(2)),
+    "scatter": lambda library, a, b: a.reshape(-1).scatter(0, library.tensor([0]), b.reshape(-1)[:1]),
     "equal": lambda library, a, b: library.equal(a, b),
     "allclose": lambda library, a, b: library.allclose(a, b),
 }
@@ -466,9 +449,7 @@ REDUCTIONS |= {
 }  # fmt: skip
 REDUCTIONS |= {
     f"{name} {dtype}": (
-        lambda library, a, name=name, dtype=dtype: getattr(library, name)(
-            a, dim=0, dtype=getattr(library, dtype)
-        )
+        lambda library, a, name=name, dtype=dtype: getattr(library, name)(a, dim=0, dtype=getattr(library, dtype))
     )
     for name in ("sum", "mean", "prod", "cumsum", "cumprod", "nansum")
     for dtype in ("int32", "float64", "float16", "bool")
@@ -509,9 +490,7 @@ CREATION: dict[str, Callable[..., Any]] = {
     "full": lambda library: library.full((2,), 1.5),
     "eye": lambda library: library.eye(2),
     "half + 0.5": lambda library: library.ones(2, dtype=library.float16) + 0.5,
-    "float32 + 0-d default": lambda library: (
-        library.ones(2, dtype=library.float32) + library.tensor(1.5)
-    ),
+    "float32 + 0-d default": lambda library: library.ones(2, dtype=library.float32) + library.tensor(1.5),
     "int + 0-d default": lambda library: library.tensor([1, 2]) + library.tensor(1.5),
     "mean of default": lambda library: library.ones(2).mean(),
     "where of numbers": lambda library: library.where(library.tensor([True, False]), 1.5, 2.5),

@@ -315,9 +315,7 @@ def evaluate(expression: str, torch: Any) -> Any:
     result = eval(expression.strip(), {"torch": torch, "np": np})
     # A generator is compared by its state; and afterwards all generators must be in the same state.
     if isinstance(result, tuple):
-        result = [
-            each.get_state() if isinstance(each, torch.Generator) else each for each in result
-        ]
+        result = [each.get_state() if isinstance(each, torch.Generator) else each for each in result]
     return [result, torch.get_rng_state()]
 
 
@@ -347,11 +345,7 @@ def test_wrong_calls(expression: str, words: str) -> None:
 @needs_oracle
 def test_bernoulli_with_a_number() -> None:
     """Made of uniforms: on Intel processors PyTorch's own bernoulli_(p) draws elsewhere."""
-    for fill in (
-        lambda t: t.bernoulli_(0.3),
-        lambda t: tinytorch.bernoulli(t, 0.3),
-        lambda t: t.bernoulli(p=0.3),
-    ):
+    for fill in (lambda t: t.bernoulli_(0.3), lambda t: tinytorch.bernoulli(t, 0.3), lambda t: t.bernoulli(p=0.3)):
         tinytorch.manual_seed(1)
         pytorch.manual_seed(1)
         theirs = pytorch.rand(50, dtype=pytorch.float64) < 0.3
@@ -409,9 +403,7 @@ def test_gradient_of_gamma_numbers(dtype: str) -> None:
     alpha = tinytorch.tensor([0.05, 0.7, 1.0, 3.0, 9.0, 50.0, 5000.0], dtype=kind).repeat(40)
     x = tinytorch._standard_gamma(alpha)
     ours = tinytorch._standard_gamma_grad(alpha, x)
-    theirs = pytorch._standard_gamma_grad(
-        pytorch.from_numpy(alpha.numpy()), pytorch.from_numpy(x.numpy())
-    )
+    theirs = pytorch._standard_gamma_grad(pytorch.from_numpy(alpha.numpy()), pytorch.from_numpy(x.numpy()))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=5e-3)
     assert ours.dtype is kind
 
@@ -438,8 +430,7 @@ def test_gradient_of_beta_numbers() -> None:
     x = np.random.default_rng(0).beta(np.tile(alpha, 30), np.tile(beta, 30)).clip(1e-30, 1 - 1e-12)
     alpha, total = np.tile(alpha, 30), np.tile(alpha + beta, 30)
     ours, theirs = (
-        torch._dirichlet_grad(*(torch.from_numpy(each) for each in (x, alpha, total)))
-        for torch in (tinytorch, pytorch)
+        torch._dirichlet_grad(*(torch.from_numpy(each) for each in (x, alpha, total))) for torch in (tinytorch, pytorch)
     )
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-2)
     # PyTorch's series for small and large x, and where a parameter is one, are exact too.
@@ -460,22 +451,12 @@ def test_exponential() -> None:
     tinytorch.manual_seed(1)
     pytorch.manual_seed(1)
     theirs = -pytorch.log1p(-pytorch.rand(50, dtype=pytorch.float64)) / 2
-    np.testing.assert_allclose(
-        tinytorch.empty(50).exponential_(2).numpy(), theirs.numpy(), rtol=1e-6
-    )
+    np.testing.assert_allclose(tinytorch.empty(50).exponential_(2).numpy(), theirs.numpy(), rtol=1e-6)
 
 
 # The graph ----------------------------------------------------------------------------------------
 
-FILLS = [
-    "uniform_()",
-    "normal_()",
-    "random_()",
-    "exponential_()",
-    "cauchy_()",
-    "log_normal_()",
-    "geometric_(0.5)",
-]
+FILLS = ["uniform_()", "normal_()", "random_()", "exponential_()", "cauchy_()", "log_normal_()", "geometric_(0.5)"]
 
 
 @pytest.mark.parametrize("fill", [*FILLS, "bernoulli_(0.5)", "bernoulli_(torch.tensor(0.5))"])
@@ -555,8 +536,7 @@ def test_a_generator_is_independent_of_the_default_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "duplicate",
-    [copy.deepcopy, copy.copy, lambda g: pickle.loads(pickle.dumps(g)), lambda g: g.clone_state()],
+    "duplicate", [copy.deepcopy, copy.copy, lambda g: pickle.loads(pickle.dumps(g)), lambda g: g.clone_state()]
 )
 def test_copies_of_a_generator_go_on_by_themselves(duplicate: Any) -> None:
     generator = tinytorch.Generator().manual_seed(5)
@@ -571,9 +551,7 @@ def test_copies_of_a_generator_go_on_by_themselves(duplicate: Any) -> None:
 def test_seed_draws_a_new_one() -> None:
     seeds = {tinytorch.seed() for _ in range(3)} | {tinytorch.Generator().seed() for _ in range(3)}
     assert len(seeds) == 6
-    assert (
-        tinytorch.seed() == tinytorch.initial_seed() == tinytorch.default_generator.initial_seed()
-    )
+    assert tinytorch.seed() == tinytorch.initial_seed() == tinytorch.default_generator.initial_seed()
 
 
 def test_fork_rng_puts_the_state_back() -> None:

@@ -506,18 +506,13 @@ def difference(
         return f"shape {tuple(ours.shape)} against {tuple(theirs.shape)}"
     if exact_strides and theirs.numel() > 1:
         # (What the stride of a dimension of length 1 is tells nothing.)
-        both = [
-            [step for step, n in zip(t.stride(), t.shape, strict=True) if n > 1]
-            for t in (ours, theirs)
-        ]
+        both = [[step for step, n in zip(t.stride(), t.shape, strict=True) if n > 1] for t in (ours, theirs)]
         if both[0] != both[1]:
             return f"strides {tuple(ours.stride())} against {tuple(theirs.stride())}"
     if graph and ours.requires_grad != theirs.requires_grad:
         return f"requires_grad {ours.requires_grad} against {theirs.requires_grad}"
     kind = str(theirs.dtype).removeprefix("torch.")
-    mine, other = (
-        (each.float() if kind == "bfloat16" else each).numpy(force=True) for each in (ours, theirs)
-    )
+    mine, other = ((each.float() if kind == "bfloat16" else each).numpy(force=True) for each in (ours, theirs))
     rtol = max(RTOL[kind], coarse) if kind in RTOL else 0
     finite = np.abs(other[np.isfinite(other)]) if rtol else other
     largest = float(finite.max()) if finite.size and rtol else 0.0
@@ -529,10 +524,7 @@ def difference(
 #: Calls, and words of PyTorch's errors for them, that tinytorch has an answer for.
 ERRORS_OF_PYTORCH = (
     ("torch.logsumexp(", "doesn't match the broadcast shape"),  # of dim=()
-    (
-        "torch.clamp(",
-        "doesn't match the broadcast shape",
-    ),  # backward, of a result wider than the input
+    ("torch.clamp(", "doesn't match the broadcast shape"),  # backward, of a result wider than the input
     ("torch.take_along_dim(", "view size is not compatible"),  # of what is not contiguous
     ("dtype=torch.", "Autograd not support dtype"),  # a sum in integers of what requires grad
 )
@@ -559,16 +551,11 @@ def check(program: Program) -> str | None:
         empty = "tensor([]," in text or not getattr(theirs[0], "numel", lambda: 1)()
         if empty and any(words in str(ours) for words in ("not implemented", "Dimension out of")):
             return None  # PyTorch does not look at the arguments where there are no elements
-    coarse = max(
-        RTOL[kind] for kind in ("float64", *RTOL) if f"torch.{kind}" in text or kind == "float64"
-    )
+    coarse = max(RTOL[kind] for kind in ("float64", *RTOL) if f"torch.{kind}" in text or kind == "float64")
     return difference(ours, theirs, program.exact_strides, coarse=coarse)
 
 
-@settings(
-    max_examples=100_000 if PROFILE == "long" else 1500,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=100_000 if PROFILE == "long" else 1500, suppress_health_check=list(HealthCheck))
 @seeded
 @given(st.sampled_from(LINES), st.randoms(use_true_random=False))
 def test_random_calls_agree(line: str, rng: random.Random) -> None:

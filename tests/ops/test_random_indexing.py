@@ -118,9 +118,7 @@ def cases(draw: Draw) -> Case:
             at += wide
         elif kind in ("tensor", "list", "array"):
             kept = draw(st.integers(0, len(common)))
-            size = tuple(
-                [1 if draw(st.integers(0, 4)) == 0 else n for n in common[len(common) - kept :]]
-            )
+            size = tuple([1 if draw(st.integers(0, 4)) == 0 else n for n in common[len(common) - kept :]])
             if wild and size:
                 size = (*size[:-1], size[-1] + 1)
             form = draw(st.sampled_from(INTEGERS if kind != "list" else ("",)))
@@ -138,9 +136,7 @@ def cases(draw: Draw) -> Case:
     return Case(
         shape,
         draw(st.sampled_from(LAYOUTS)),
-        draw(
-            st.sampled_from(("float64", "float64", "float32", "float16", "int64", "bool", "uint8"))
-        ),
+        draw(st.sampled_from(("float64", "float64", "float32", "float16", "int64", "bool", "uint8"))),
         parts,
         len(parts) == 1 and draw(st.booleans()),
         draw(st.sampled_from(VALUES)),
@@ -177,9 +173,7 @@ def made_part(lib: Any, part: Part) -> Any:
             return mask.tolist()
         if form == "array":
             return mask
-        return lib.tensor(mask.tolist(), dtype=lib.uint8 if form == "uint8" else lib.bool).reshape(
-            mask.shape
-        )
+        return lib.tensor(mask.tolist(), dtype=lib.uint8 if form == "uint8" else lib.bool).reshape(mask.shape)
     if kind == "range":
         return range(what)
     if kind == "tensor":
@@ -281,9 +275,7 @@ def prepared(lib: Any, case: Case) -> tuple[Any, Any, Any, Any]:
 
 
 def gradients(lib: Any, x: Any, leaves: list[Any]) -> Any:
-    wanted = [
-        each for each in leaves if isinstance(each, lib.Tensor) and each.dtype.is_floating_point
-    ]
+    wanted = [each for each in leaves if isinstance(each, lib.Tensor) and each.dtype.is_floating_point]
     if not x.requires_grad:
         return [each.requires_grad for each in wanted]
     return lib.autograd.grad(weighted(lib, x), wanted, allow_unused=True)
@@ -351,10 +343,7 @@ def check(name: str, case: Case) -> None:
         return  # PyTorch reads by bytes, and writes by them, but for one number
     if isinstance(ours, Raised) and ours.kind == "IndexError" and 0 in case.shape:
         return  # PyTorch looks at indices only if something is indexed
-    if (
-        isinstance(theirs, Raised)
-        and "IndexPutBackward0 returned an invalid gradient" in theirs.text
-    ):
+    if isinstance(theirs, Raised) and "IndexPutBackward0 returned an invalid gradient" in theirs.text:
         return  # PyTorch writes values of more dimensions, and then fails in backward
     if isinstance(ours, Raised) and isinstance(theirs, Raised):
         if ours.kind in ("ValueError", "TypeError") and theirs.kind == "IndexError":
@@ -370,11 +359,7 @@ def check(name: str, case: Case) -> None:
 
 @needs_oracle
 @seeded
-@settings(
-    max_examples=max(1500, settings.default.max_examples),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=max(1500, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(PROGRAMS)), cases())
 def test_random_indexing_agrees(name: str, case: Case) -> None:
     check(name, case)

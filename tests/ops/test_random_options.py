@@ -45,9 +45,7 @@ class Lazy(dict[str, Any]):
 
 class Program(Base):
     def dtype(self) -> str:
-        return str(
-            self.one("float64", "float32", self.one("float64", *FLOATS), self.one("int64", *WHOLES))
-        )
+        return str(self.one("float64", "float32", self.one("float64", *FLOATS), self.one("int64", *WHOLES)))
 
     def shape(self, count: int | None = None) -> tuple[int, ...]:
         count = self.size(0, 4) if count is None else count
@@ -104,22 +102,16 @@ class Program(Base):
     def dim(self, count: int) -> int:
         """Return a dimension, now and then one that is out of range."""
         count = max(count, 1)
-        return self.rng.randrange(
-            -count - (self.rng.random() < 0.04), count + (self.rng.random() < 0.04)
-        )
+        return self.rng.randrange(-count - (self.rng.random() < 0.04), count + (self.rng.random() < 0.04))
 
     def dims(self, count: int) -> Any:
-        return self.one(
-            self.dim(count), tuple(self.dim(count) for _ in range(self.size(0, 2))), None
-        )
+        return self.one(self.dim(count), tuple(self.dim(count) for _ in range(self.size(0, 2))), None)
 
     def choice(self, table: str, count: int = 0, /, **words: Any) -> str:
         """Return one line of a table, its options and choices made; `count` is that of the dimensions."""
         line = self.one(*[each.strip() for each in table.strip().splitlines()])
         line = re.sub(r"\[, ([^\[\]]*)\]", lambda m: f"<, {m[1]}|>" if self.flag() else "", line)
-        line = re.sub(
-            r"<, (\w+=)([^<>]*)\|>", lambda m: f", {m[1]}{self.one(*m[2].split('|'))}", line
-        )
+        line = re.sub(r"<, (\w+=)([^<>]*)\|>", lambda m: f", {m[1]}{self.one(*m[2].split('|'))}", line)
         line = re.sub(r"<([^<>]+)>", lambda m: self.one(*m[1].split("|")), line)
         usual = {
             "flag": self.flag, "dim": lambda: self.dim(count), "dims": lambda: self.dims(count),
@@ -200,11 +192,7 @@ def inverse(p: Program) -> str:
 def low_rank(p: Program) -> str:
     m, n, rank = p.size(1, 5), p.size(1, 5), p.often(None, 1, 2)
     lead = p.lead(empty=False)
-    x = (
-        p.matrix(m, n, lead)
-        if rank is None
-        else f"({p.matrix(m, rank, lead)} @ {p.matrix(rank, n, lead)})"
-    )
+    x = p.matrix(m, n, lead) if rank is None else f"({p.matrix(m, rank, lead)} @ {p.matrix(rank, n, lead)})"
     x = p.name(x)
     bound = p.one("0.001", "0.1", "0.5")
     right = (*p.often(lead, (1,) * len(lead)), m, *p.often((p.size(1, 3),), ()))
@@ -248,9 +236,7 @@ def norms(p: Program) -> str:
 
 
 def product(p: Program) -> str:
-    a, b, c, e = (
-        p.size(int(k == 0), 4) for k in range(4)
-    )  # (what `addmv` to no rows gives is PyTorch's own)
+    a, b, c, e = (p.size(int(k == 0), 4) for k in range(4))  # (what `addmv` to no rows gives is PyTorch's own)
     lead, other = p.lead(empty=False), p.often(p.shape(p.size(1, 3)), (3,))
     d = p.often("float64", "float32", "int64", "bfloat16")
 
@@ -318,9 +304,7 @@ def einsum(p: Program) -> str:
     if p.rng.random() < 0.3:
 
         def sublist(term: list[str]) -> str:
-            return (
-                f"[{', '.join('...' if each == '...' else str(ord(each) % 52) for each in term)}]"
-            )
+            return f"[{', '.join('...' if each == '...' else str(ord(each) % 52) for each in term)}]"
 
         args = [f"{name}, {sublist(term)}" for name, term in zip(names, terms, strict=True)]
         return f"torch.einsum({', '.join(args)}{'' if out is None else ', ' + sublist(out)})"
@@ -384,9 +368,7 @@ def special(p: Program) -> str:
 def pointwise(p: Program) -> str:
     shape = p.shape()
     x = p.any(shape, scale=p.one(1, 3))
-    like = p.one(
-        p.any(p.often(shape, shape[1:], p.shape(len(shape)))), "2", "0.5", "True", "-1", "0"
-    )
+    like = p.one(p.any(p.often(shape, shape[1:], p.shape(len(shape)))), "2", "0.5", "True", "-1", "0")
     return p.choice(
         f"""
         torch.{UNARY}({{x}})
@@ -611,9 +593,7 @@ def into(p: Program) -> str:
         p.lines.append(f"r = {y}.{name}_({args.strip()})")
         return f"[r, r is {y}, {x}]"
     args = f"{x},{args}" if args else x
-    p.lines.append(
-        f"try:\n    like = torch.{name}({args})\nexcept Exception:\n    like = torch.zeros(2)"
-    )
+    p.lines.append(f"try:\n    like = torch.{name}({args})\nexcept Exception:\n    like = torch.zeros(2)")
     dtype = p.often("like.dtype", f"torch.{e}", f"torch.{p.dtype()}")
     size = p.often("like.shape", "(0,)", p.shape(n), "()")
     out = p.name(p.one(
@@ -664,14 +644,7 @@ ANSWERED = (
     "the derivative for", "derivative for aten",
 )  # fmt: skip
 #: Words of errors of ours for arguments that PyTorch does not look at where there are no elements.
-OF_EMPTY = (
-    "not implemented",
-    "out of bounds",
-    "Dimension out of",
-    "non-zero size",
-    "empty tensor",
-    "out of range",
-)
+OF_EMPTY = ("not implemented", "out of bounds", "Dimension out of", "non-zero size", "empty tensor", "out of range")
 
 
 def words(error: Exception) -> set[str]:
@@ -703,9 +676,7 @@ def compared(text: str) -> str | None:
     return next((each for each in found if each), None)
 
 
-@settings(
-    max_examples=20_000 if PROFILE == "long" else 400, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=20_000 if PROFILE == "long" else 400, suppress_health_check=list(HealthCheck))
 @seeded
 @given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
 def test_random_options_agree(call: Callable[[Program], str], rng: random.Random) -> None:

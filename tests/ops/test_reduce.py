@@ -15,14 +15,7 @@ from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
 
 FLOATS = (tinytorch.float16, tinytorch.float32, tinytorch.float64)
-INTEGERS = (
-    tinytorch.bool,
-    tinytorch.uint8,
-    tinytorch.int8,
-    tinytorch.int16,
-    tinytorch.int32,
-    tinytorch.int64,
-)
+INTEGERS = (tinytorch.bool, tinytorch.uint8, tinytorch.int8, tinytorch.int16, tinytorch.int32, tinytorch.int64)
 
 
 def ones(*shape: int, dtype: Any = tinytorch.float32) -> Any:
@@ -31,33 +24,8 @@ def ones(*shape: int, dtype: Any = tinytorch.float32) -> Any:
 
 # Dimensions --------------------------------------------------------------------------------------
 
-OVER_SEVERAL = [
-    "sum",
-    "mean",
-    "amax",
-    "amin",
-    "var",
-    "std",
-    "nansum",
-    "nanmean",
-    "any",
-    "all",
-    "logsumexp",
-    "norm",
-]
-OVER_ONE = [
-    "max",
-    "min",
-    "median",
-    "nanmedian",
-    "prod",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "cumprod",
-    "cummax",
-    "cummin",
-]
+OVER_SEVERAL = ["sum", "mean", "amax", "amin", "var", "std", "nansum", "nanmean", "any", "all", "logsumexp", "norm"]
+OVER_ONE = ["max", "min", "median", "nanmedian", "prod", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"]
 
 
 @pytest.mark.parametrize("name", OVER_SEVERAL + OVER_ONE)
@@ -103,13 +71,9 @@ def test_cumulative_ops_need_one_dimension(name: str) -> None:
         getattr(ones(2), name)((0,))
 
 
-@pytest.mark.parametrize(
-    "name", ["max", "min", "median", "var", "std", "norm", "prod", "aminmax", "nanmean"]
-)
+@pytest.mark.parametrize("name", ["max", "min", "median", "var", "std", "norm", "prod", "aminmax", "nanmean"])
 def test_of_no_tensor(name: str) -> None:
-    with pytest.raises(
-        TypeError, match=r"argument 'input' \(position 1\) must be Tensor, not list"
-    ):
+    with pytest.raises(TypeError, match=r"argument 'input' \(position 1\) must be Tensor, not list"):
         getattr(tinytorch, name)([1.0])
 
 
@@ -125,17 +89,13 @@ def test_extreme_of_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_index_of_nothing(name: str) -> None:
-    with pytest.raises(
-        IndexError, match=rf"{name}\(\): Expected reduction dim to be specified for input.numel\(\)"
-    ):
+    with pytest.raises(IndexError, match=rf"{name}\(\): Expected reduction dim to be specified for input.numel\(\)"):
         getattr(ones(0, 3), name)()
 
 
 @pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "argmax", "argmin", "median"])
 def test_extreme_along_an_empty_dimension(name: str) -> None:
-    with pytest.raises(
-        IndexError, match=rf"{name}\(\): Expected reduction dim 0 to have non-zero size"
-    ):
+    with pytest.raises(IndexError, match=rf"{name}\(\): Expected reduction dim 0 to have non-zero size"):
         getattr(ones(0, 3), name)(dim=0)
 
 
@@ -147,8 +107,7 @@ def test_aminmax_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dim", "where"),
-    [(None, "on an empty tensor because the"), (0, "on the dimension 0 because this dimension is")],
+    ("dim", "where"), [(None, "on an empty tensor because the"), (0, "on the dimension 0 because this dimension is")]
 )
 @pytest.mark.parametrize("p", [float("inf"), -float("inf"), -1])
 def test_norm_without_identity(p: float, dim: int | None, where: str) -> None:
@@ -207,17 +166,11 @@ def test_mean_needs_floats(dtype: Any) -> None:
 def test_other_ops_that_need_floats() -> None:
     x = ones(2, dtype=tinytorch.int64)
     for name in ("var", "std", "var_mean", "std_mean"):
-        with pytest.raises(
-            RuntimeError, match="std and var only support floating point and complex dtypes"
-        ):
+        with pytest.raises(RuntimeError, match="std and var only support floating point and complex dtypes"):
             getattr(tinytorch, name)(x)
-    with pytest.raises(
-        RuntimeError, match=r"Expected a floating point or complex tensor as input. Got Long"
-    ):
+    with pytest.raises(RuntimeError, match=r"Expected a floating point or complex tensor as input. Got Long"):
         x.norm()
-    with pytest.raises(
-        RuntimeError, match="expected input to have floating point or complex dtype but got Long"
-    ):
+    with pytest.raises(RuntimeError, match="expected input to have floating point or complex dtype but got Long"):
         x.nanmean()
 
 
@@ -234,9 +187,7 @@ def test_ops_that_refuse_booleans() -> None:
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "nansum", "cumsum", "cumprod"])
 def test_dtype_of_a_wrong_type(name: str) -> None:
     given = (0,) if name.startswith("cum") else ()
-    with pytest.raises(
-        TypeError, match=rf"{name}\(\): argument 'dtype' must be torch.dtype, not str"
-    ):
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'dtype' must be torch.dtype, not str"):
         getattr(ones(2), name)(*given, dtype="float")
 
 
@@ -249,9 +200,7 @@ def test_gradients_have_the_dtype_of_the_input() -> None:
 # Accuracy ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "shape", [(100_000,), (40_000, 3), (3, 40_000), (2000, 6, 5), (6, 2000, 5), (300, 700)]
-)
+@pytest.mark.parametrize("shape", [(100_000,), (40_000, 3), (3, 40_000), (2000, 6, 5), (6, 2000, 5), (300, 700)])
 @pytest.mark.parametrize("layout", ["C", "F", "gaps"])
 def test_sums_of_float32_are_as_good_as_pairwise(shape: tuple[int, ...], layout: str) -> None:
     exact = np.random.default_rng(0).random(shape)
@@ -413,9 +362,7 @@ def test_sum_to_size_errors() -> None:
     with pytest.raises(TypeError, match='missing 1 required positional arguments: "size"'):
         ones(2, 3).sum_to_size()
     for size in ((2, 4), (5, 2, 3), (3, 3)):
-        with pytest.raises(
-            RuntimeError, match=r"size \{\[.*\]\} is not expandable to size \{\[2, 3\]\}"
-        ):
+        with pytest.raises(RuntimeError, match=r"size \{\[.*\]\} is not expandable to size \{\[2, 3\]\}"):
             ones(2, 3).sum_to_size(size)
 
 

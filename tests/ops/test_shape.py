@@ -309,9 +309,7 @@ SEVERAL: list[Callable[[Any], Any]] = [
 
 @needs_oracle
 @pytest.mark.parametrize("make", SEVERAL, ids=range(len(SEVERAL)))
-def test_several_views_cannot_be_written_to_where_it_is_recorded(
-    make: Callable[[Any], Any],
-) -> None:
+def test_several_views_cannot_be_written_to_where_it_is_recorded(make: Callable[[Any], Any]) -> None:
     def recorded(torch: Any) -> Any:
         x = torch.ones(2, 3, requires_grad=True) * 1
         make(x)[0].mul_(2)
@@ -397,8 +395,7 @@ def test_names_of_nodes() -> None:
             torch.block_diag(m, m), x.double(), x.to("cpu", copy=True), torch.atleast_3d(v),
         ]  # fmt: skip
         return [each.grad_fn.name() for each in made], [
-            [None if node is None else node.name() for node, _ in each.grad_fn.next_functions]
-            for each in made
+            [None if node is None else node.name() for node, _ in each.grad_fn.next_functions] for each in made
         ]
 
     same_as_pytorch(program)

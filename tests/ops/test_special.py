@@ -14,15 +14,9 @@ from tests.same import same_as_pytorch
 
 RANDOM = np.random.default_rng(7)
 LINE = np.concatenate(
-    [
-        np.linspace(-12, 30, 2501),
-        RANDOM.uniform(-150, 150, 500),
-        10.0 ** RANDOM.uniform(-12, 12, 500),
-    ]
+    [np.linspace(-12, 30, 2501), RANDOM.uniform(-150, 150, 500), 10.0 ** RANDOM.uniform(-12, 12, 500)]
 )
-UNIT = np.concatenate(
-    [RANDOM.uniform(-1, 1, 800), 1 - 10.0 ** RANDOM.uniform(-16, 0, 400), [0.0, 1.0, -1.0, 1.5]]
-)
+UNIT = np.concatenate([RANDOM.uniform(-1, 1, 800), 1 - 10.0 ** RANDOM.uniform(-16, 0, 400), [0.0, 1.0, -1.0, 1.5]])
 SHARES = np.concatenate(
     [RANDOM.uniform(0, 1, 800), 10.0 ** RANDOM.uniform(-300, 0, 400), [0.0, 1.0, 2.0, math.exp(-2)]]
 )
@@ -36,9 +30,7 @@ def both(name: str, *arrays: Any) -> tuple[Any, Any]:
         found = library
         for part in name.split("."):
             found = getattr(found, part)
-        arguments = [
-            library.from_numpy(each) if isinstance(each, np.ndarray) else each for each in arrays
-        ]
+        arguments = [library.from_numpy(each) if isinstance(each, np.ndarray) else each for each in arrays]
         results.append(found(*arguments).numpy())
     return results[0], results[1]
 
@@ -69,7 +61,7 @@ def both(name: str, *arrays: Any) -> tuple[Any, Any]:
         ("special.ndtr", LINE, 1e-10, 2e-16),
         ("logit", SHARES, 1e-14, 1e-15),
     ],
-)  # fmt: skip
+)
 def test_values_in_float64_and_float32(name: str, x: Any, rtol: float, atol: float) -> None:
     for each in (x, ENDS):
         ours, theirs = both(name, each)
@@ -93,7 +85,7 @@ def test_values_in_float64_and_float32(name: str, x: Any, rtol: float, atol: flo
         ("bessel_y1", {1.0: -0.7812128213002887, 5.43: -0.00010854438364879486, 20.0: -0.16551161436252118}),
         ("airy_ai", {0.0: 0.355028053887817, -2.5: -0.11232506769296609, -12.3: -0.2874720802564416}),
     ],
-)  # fmt: skip
+)
 def test_digits_that_pytorch_does_not_have(name: str, points: dict[float, float]) -> None:
     """PyTorch's Bessel functions are off by up to 1e-6, its Airy function by 3e-6 left of -2."""
     x = tinytorch.tensor(list(points), dtype=tinytorch.float64)
@@ -104,9 +96,7 @@ def test_digits_that_pytorch_does_not_have(name: str, points: dict[float, float]
 def test_identities_of_bessel_functions() -> None:
     """Wronskians (DLMF 10.5.2, 10.28.2), on both sides of every seam."""
     special = tinytorch.special
-    x = tinytorch.from_numpy(
-        np.concatenate([np.linspace(0.01, 12, 1201), np.linspace(12, 100, 89)])
-    )
+    x = tinytorch.from_numpy(np.concatenate([np.linspace(0.01, 12, 1201), np.linspace(12, 100, 89)]))
     j = special.bessel_j1(x) * special.bessel_y0(x) - special.bessel_j0(x) * special.bessel_y1(x)
     np.testing.assert_allclose((j * math.pi * x / 2).numpy(), 1, rtol=1e-13)
     k0, k1 = special.scaled_modified_bessel_k0(x), special.scaled_modified_bessel_k1(x)
@@ -154,9 +144,7 @@ def test_incomplete_gamma_for_large_arguments() -> None:
     np.testing.assert_allclose((below + above).numpy(), 1, rtol=1e-15)
     # The recurrence P(a + 1, x) = P(a, x) - x^a exp(-x) / gamma(a + 1) (DLMF 8.8.5).
     step = tinytorch.exp(a * tinytorch.log(x) - x - tinytorch.lgamma(a + 1))
-    np.testing.assert_allclose(
-        (below - step).numpy(), tinytorch.igamma(a + 1, x).numpy(), rtol=1e-9, atol=2e-13
-    )
+    np.testing.assert_allclose((below - step).numpy(), tinytorch.igamma(a + 1, x).numpy(), rtol=1e-9, atol=2e-13)
 
 
 @needs_oracle
@@ -167,13 +155,8 @@ def test_polygamma_and_zeta(n: int) -> None:
         ours, theirs = both("special.zeta", np.full_like(each, n + 1), each)
         # Between the poles of odd orders large terms cancel, down to the atol.
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-9)
-        mine, other = (
-            tinytorch.polygamma(n, tinytorch.from_numpy(each)),
-            torch.polygamma(n, torch.from_numpy(each)),
-        )
-        np.testing.assert_allclose(
-            mine.numpy(), other.numpy(), rtol=1e-11, atol=1e-9 * math.factorial(n)
-        )
+        mine, other = (tinytorch.polygamma(n, tinytorch.from_numpy(each)), torch.polygamma(n, torch.from_numpy(each)))
+        np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=1e-11, atol=1e-9 * math.factorial(n))
 
 
 def test_trigamma_has_all_digits() -> None:
@@ -189,7 +172,7 @@ UNARY = (
     "lgamma digamma erfinv logit angle i0 special.i0e special.i1 special.i1e special.entr special.ndtr special.ndtri "
     "special.log_ndtr special.erfcx special.bessel_j0 special.airy_ai special.spherical_bessel_j0 special.expit "
     "special.modified_bessel_k0 special.scaled_modified_bessel_k1 special.gammaln special.psi"
-).split()  # fmt: skip
+).split()
 
 
 def at(library: Any, name: str) -> Any:
@@ -216,7 +199,7 @@ def test_dtypes_of_one(name: str, dtype: str) -> None:
     "name",
     "igamma igammac logaddexp2 heaviside nextafter ldexp gcd lcm special.xlog1py special.zeta "
     "special.chebyshev_polynomial_t special.hermite_polynomial_he".split(),
-)  # fmt: skip
+)
 def test_dtypes_of_two(name: str, dtype: str) -> None:
     for other in (dtype, "int64", "float32"):
         if name == "heaviside" and other != dtype:
@@ -314,16 +297,7 @@ def test_torch_special_has_all_names() -> None:
 
 @needs_oracle
 def test_nodes_have_pytorch_s_names() -> None:
-    for name in (
-        *UNARY,
-        "special.xlog1py",
-        "special.zeta",
-        "logaddexp2",
-        "ldexp",
-        "igamma",
-        "frexp",
-        "logcumsumexp",
-    ):
+    for name in (*UNARY, "special.xlog1py", "special.zeta", "logaddexp2", "ldexp", "igamma", "frexp", "logcumsumexp"):
         found = []
         for library in (tinytorch, torch):
             x = library.tensor([0.5, 0.7], requires_grad=True)
@@ -348,6 +322,4 @@ def test_cumulative_logarithms_of_zero_gradients() -> None:
     (slope,) = tinytorch.autograd.grad(out, x, g, create_graph=True)
     (back,) = tinytorch.autograd.grad(slope.sum(), g)
     assert tinytorch.isfinite(slope).all()
-    np.testing.assert_allclose(
-        back.detach().numpy(), 1
-    )  # the softmax that each output's gradient is sums to 1
+    np.testing.assert_allclose(back.detach().numpy(), 1)  # the softmax that each output's gradient is sums to 1

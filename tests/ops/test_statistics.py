@@ -99,9 +99,7 @@ ERRORS: list[Program] = [
     lambda torch: torch.segment_reduce(line(torch), "sum", lengths=torch.tensor([1.0, 2.0])),
     lambda torch: torch.segment_reduce(line(torch), "sum", lengths=torch.tensor([-1, 4])),
     lambda torch: torch.index_reduce(line(torch), 0, torch.tensor([0]), torch.ones(1), "sum"),
-    lambda torch: torch.scatter_reduce(
-        torch.tensor([True]), 0, torch.tensor([0]), torch.tensor([True]), "mean"
-    ),
+    lambda torch: torch.scatter_reduce(torch.tensor([True]), 0, torch.tensor([0]), torch.tensor([True]), "mean"),
     lambda torch: torch.nonzero_static(line(torch), size=-1),
     # Searching, counting.
     lambda torch: torch.searchsorted(line(torch), line(torch), side="other"),
@@ -131,11 +129,9 @@ ERRORS: list[Program] = [
     lambda torch: bags(torch, torch.tensor([0]), per_sample_weights=torch.ones(2), mode="sum"),
     lambda torch: bags(torch, torch.tensor([0]), mode="max", scale_grad_by_freq=True),
     lambda torch: bags(torch, torch.tensor([0]), padding_idx=7),
-    lambda torch: torch.nn.functional.embedding_bag(
-        torch.tensor([[0]]), table(torch), torch.tensor([0])
-    ),
+    lambda torch: torch.nn.functional.embedding_bag(torch.tensor([[0]]), table(torch), torch.tensor([0])),
     lambda torch: torch.nn.functional.embedding_bag(torch.tensor(0), table(torch)),
-]  # fmt: skip
+]
 
 
 @needs_oracle
@@ -160,9 +156,7 @@ PROGRAMS: list[Program] = [
     lambda torch: torch.gradient(torch.tensor(1.0)),
     lambda torch: torch.gradient(table(torch), spacing=torch.tensor(2.0)),
     lambda torch: torch.diff(torch.tensor([1.0, 3.0]), append=torch.tensor([1])),
-    lambda torch: torch.segment_reduce(
-        torch.tensor([NAN, 2.0, 3.0]), "max", lengths=torch.tensor([1, 2])
-    ),
+    lambda torch: torch.segment_reduce(torch.tensor([NAN, 2.0, 3.0]), "max", lengths=torch.tensor([1, 2])),
     lambda torch: bags(torch, torch.tensor([0, 0, 2]), mode="max"),
     lambda torch: bags(torch, torch.tensor([0, 1]).int()),
     lambda torch: bags(torch, torch.tensor([0, 2]), max_norm=1.0, mode="max"),
@@ -171,7 +165,7 @@ PROGRAMS: list[Program] = [
     lambda torch: torch.embedding_bag(table(torch), torch.tensor([0, 1, 2]), torch.tensor([0, 2]), mode=2),
     lambda torch: torch.searchsorted(torch.tensor([1, 3, 4]), 4.5),
     lambda torch: torch.bincount(torch.tensor([1, 2]), torch.tensor([1.0, 2.0]).half()),
-]  # fmt: skip
+]
 
 
 @needs_oracle

@@ -230,9 +230,7 @@ def evaluate(text: str, torch: Any) -> Any:
         "g": torch.ones(3, requires_grad=True),
     }
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "TypedStorage is deprecated"
-        )  # once in a process, in both
+        warnings.filterwarnings("ignore", "TypedStorage is deprecated")  # once in a process, in both
         return eval(text, names)
 
 
@@ -283,10 +281,7 @@ def test_dlpack_shares_memory_both_ways() -> None:
     back = np.from_dlpack(x)
     x[2] = 3  # (NumPy before 2.2.5 calls `back` read-only)
     assert back[2] == 3
-    for capsule in (
-        tinytorch.utils.dlpack.to_dlpack(x),
-        x.__dlpack__(),
-    ):  # of the newer and the older kind
+    for capsule in (tinytorch.utils.dlpack.to_dlpack(x), x.__dlpack__()):  # of the newer and the older kind
         y = tinytorch.utils.dlpack.from_dlpack(capsule)
         y[0] += 9
         with pytest.raises((RuntimeError, ValueError)):
@@ -358,16 +353,7 @@ def test_from_file(tmp_path: Path) -> None:
     assert y.tolist() == [0, 7, 0, 0]
     y[0] = 1  # stays in this process
     assert x[0].item() == 0
-    assert tinytorch.UntypedStorage.from_file(str(path), True, 8).tolist() == [
-        0,
-        0,
-        0,
-        0,
-        7,
-        0,
-        0,
-        0,
-    ]
+    assert tinytorch.UntypedStorage.from_file(str(path), True, 8).tolist() == [0, 0, 0, 0, 7, 0, 0, 0]
     with pytest.raises(RuntimeError):
         tinytorch.from_file(str(tmp_path / "absent"), size=1)
     with pytest.raises(RuntimeError, match="smaller"):

@@ -64,12 +64,7 @@ def test_scatter_reduce(reduce: str, include_self: bool, kind: str) -> None:
         x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
         written = x.clone()
         same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
-        return (
-            x.scatter_reduce(0, index, src, reduce, include_self=include_self),
-            written,
-            same,
-            written._version,
-        )
+        return (x.scatter_reduce(0, index, src, reduce, include_self=include_self), written, same, written._version)
 
     same_as_pytorch(program)
 
@@ -106,9 +101,7 @@ FORMATS: dict[str, Program] = {
         "copy": lambda torch, x: x.to(copy=True, memory_format=torch.contiguous_format),
         "both": lambda torch, x: x.to(torch.float64, memory_format=torch.channels_last),
         "double": lambda torch, x: x.double(memory_format=torch.channels_last),
-        "again": lambda torch, x: x.to(memory_format=torch.channels_last).to(
-            memory_format=torch.channels_last
-        ),
+        "again": lambda torch, x: x.to(memory_format=torch.channels_last).to(memory_format=torch.channels_last),
         "no rank": lambda torch, x: x[0].to(memory_format=torch.channels_last),
         "clone": lambda torch, x: x.clone(memory_format=torch.channels_last),
     }.items()
@@ -123,9 +116,7 @@ def test_to_a_memory_format_is_one_copy(case: str) -> None:
 LAYOUTS: dict[str, Program] = {
     "nonzero": lambda torch: torch.nonzero(torch.eye(3)).stride(),
     "nonzero of none": lambda torch: torch.nonzero(torch.zeros(3, 3)).shape,
-    "nonzero as a tuple": lambda torch: [
-        (each, each.stride()) for each in torch.nonzero(torch.eye(3), as_tuple=True)
-    ],
+    "nonzero as a tuple": lambda torch: [(each, each.stride()) for each in torch.nonzero(torch.eye(3), as_tuple=True)],
     "nonzero of a number": lambda torch: [
         torch.nonzero(torch.tensor(1)),
         torch.nonzero(torch.tensor(1), as_tuple=True),
@@ -147,9 +138,7 @@ LAYOUTS: dict[str, Program] = {
         for kind in (torch.uint8, torch.int32, torch.int64)
         for each in torch.unravel_index(torch.tensor([[5, 3], [1, 255]], dtype=kind), (4, 5, 600))
     ],
-    "unravel_index of nothing": lambda torch: torch.unravel_index(
-        torch.zeros(0, dtype=torch.int64), (2, 0)
-    ),
+    "unravel_index of nothing": lambda torch: torch.unravel_index(torch.zeros(0, dtype=torch.int64), (2, 0)),
     "unravel_index into nothing": lambda torch: torch.unravel_index(torch.tensor(3), (2, 0)),
     "unravel_index by floats": lambda torch: torch.unravel_index(torch.tensor(3), (2, 2.0)),
     "unique_consecutive of nothing": lambda torch: [
@@ -168,7 +157,7 @@ LAYOUTS: dict[str, Program] = {
         for kind in (torch.float16, torch.float32, torch.float64, torch.uint8, torch.int64)
     ],
     "trace of nothing": lambda torch: torch.trace(torch.zeros(0, 3)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", LAYOUTS)
@@ -191,11 +180,7 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("write", WRITES)
 def test_numbers_that_a_dtype_cannot_hold(write: str, kind: str, value: float) -> None:
-    same_as_pytorch(
-        lambda torch: WRITES[write](
-            torch, torch.ones(2, dtype=getattr(torch, kind)), value
-        ).double()
-    )
+    same_as_pytorch(lambda torch: WRITES[write](torch, torch.ones(2, dtype=getattr(torch, kind)), value).double())
 
 
 ERRORS: dict[str, Program] = {
@@ -334,8 +319,7 @@ def laid_out(made: Any) -> Any:
     if isinstance(made, tuple):
         return [laid_out(each) for each in made]
     strides = [
-        step if length > 1 or not made.numel() else 0
-        for step, length in zip(made.stride(), made.shape, strict=True)
+        step if length > 1 or not made.numel() else 0 for step, length in zip(made.stride(), made.shape, strict=True)
     ]
     return made, strides
 

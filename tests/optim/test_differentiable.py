@@ -125,6 +125,4 @@ def test_a_leaf_cannot_be_stepped(name):
 @needs_oracle
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
 def test_not_fused(name):
-    same_as_pytorch(
-        lambda torch: getattr(torch.optim, name)([torch.ones(1)], fused=True, differentiable=True)
-    )
+    same_as_pytorch(lambda torch: getattr(torch.optim, name)([torch.ones(1)], fused=True, differentiable=True))

@@ -13,10 +13,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import outcome, same_as_pytorch
 
-pytestmark = [
-    needs_oracle,
-    pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*before:UserWarning"),
-]
+pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*before:UserWarning")]
 
 
 def schedulers(t):
@@ -62,13 +59,7 @@ OTHER = {
     "exp_range": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 5, mode="exp_range", gamma=0.98),
     "scaled by cycle": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 5, scale_fn=Decay(0.9)),
     "scaled by step": lambda s, o: s.CyclicLR(
-        o,
-        0.01,
-        0.1,
-        5,
-        scale_fn=lambda x: 1 / (1 + x),
-        scale_mode="iterations",
-        cycle_momentum=False,
+        o, 0.01, 0.1, 5, scale_fn=lambda x: 1 / (1 + x), scale_mode="iterations", cycle_momentum=False
     ),
     "one cycle": lambda s, o: s.OneCycleLR(o, 0.1, total_steps=201),
     "one cycle, linear": lambda s, o: s.OneCycleLR(
@@ -84,20 +75,16 @@ OTHER = {
         o, [s.ConstantLR(o, 0.1, 4), s.CosineAnnealingWarmRestarts(o, 10)], [4]
     ),
     "sequential in sequential": lambda s, o: s.SequentialLR(
-        o,
-        [s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.StepLR(o, 3)], [4]), s.PolynomialLR(o, 30)],
-        [10],
+        o, [s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.StepLR(o, 3)], [4]), s.PolynomialLR(o, 30)], [10]
     ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.97)]),
-    "swa": lambda s, o: importlib.import_module(
-        s.__name__.replace("lr_scheduler", "swa_utils")
-    ).SWALR(o, [0.05, 0.07]),
-    "swa, linear": lambda s, o: importlib.import_module(
-        s.__name__.replace("lr_scheduler", "swa_utils")
-    ).SWALR(o, 0.05, 33, "linear"),
-    "swa at once": lambda s, o: importlib.import_module(
-        s.__name__.replace("lr_scheduler", "swa_utils")
-    ).SWALR(o, 0.05, 0),
+    "swa": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(o, [0.05, 0.07]),
+    "swa, linear": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
+        o, 0.05, 33, "linear"
+    ),
+    "swa at once": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
+        o, 0.05, 0
+    ),
 }
 ALL = {**SIMPLE, **OTHER}
 
@@ -113,8 +100,7 @@ def plain(value):
 
 def rates_and_momenta(optimizer):
     return [
-        {k: v for k, v in group.items() if k not in ("params", "foreach", "fused")}
-        for group in optimizer.param_groups
+        {k: v for k, v in group.items() if k not in ("params", "foreach", "fused")} for group in optimizer.param_groups
     ]
 
 
@@ -186,9 +172,7 @@ def test_states_go_on(make):
                 o.step()
                 s.step()
             assert scheduler.get_last_lr() == other.get_last_lr()
-            assert [g["momentum"] for g in optimizer.param_groups] == [
-                g["momentum"] for g in ours.param_groups
-            ]
+            assert [g["momentum"] for g in optimizer.param_groups] == [g["momentum"] for g in ours.param_groups]
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
@@ -289,14 +273,7 @@ def test_plateaus(options):
         for k in range(150):
             metric = math.sin(k / 9) + 3 / (k + 1)
             scheduler.step(t.tensor(metric, dtype=t.float64) if k % 2 else metric)
-            path.append(
-                (
-                    scheduler.get_last_lr(),
-                    scheduler.best,
-                    scheduler.num_bad_epochs,
-                    scheduler.in_cooldown,
-                )
-            )
+            path.append((scheduler.get_last_lr(), scheduler.best, scheduler.num_bad_epochs, scheduler.in_cooldown))
         other = schedulers(t).ReduceLROnPlateau(optimizer)
         other.load_state_dict(scheduler.state_dict())
         other.step(100.0)
@@ -417,9 +394,7 @@ def asks_for_the_rate(t):
     t.optim.swa_utils.SWALR(optimizer, 0.1).get_lr()
 
 
-@pytest.mark.parametrize(
-    "program", [steps_first, steps_in_order, overrides_the_step, asks_for_the_rate]
-)
+@pytest.mark.parametrize("program", [steps_first, steps_in_order, overrides_the_step, asks_for_the_rate])
 def test_warnings_are_word_for_word(program):
     assert text_of_warnings(program, tinytorch) == text_of_warnings(program, torch)
 

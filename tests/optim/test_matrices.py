@@ -13,10 +13,7 @@ from tests.oracle import needs_oracle, torch
 from tests.same import compare, same_as_pytorch
 
 STEPS = 25
-SHAPES = {
-    "Adafactor": [(), (1,), (7,), (4, 3), (3, 5), (2, 3, 4)],
-    "Muon": [(4, 3), (3, 5), (8, 8), (1, 4)],
-}
+SHAPES = {"Adafactor": [(), (1,), (7,), (4, 3), (3, 5), (2, 3, 4)], "Muon": [(4, 3), (3, 5), (8, 8), (1, 4)]}
 CASES = [
     ("Adafactor", {}),
     ("Adafactor", {"lr": 0.1, "weight_decay": 0.1}),
@@ -25,10 +22,7 @@ CASES = [
     ("Muon", {}),
     ("Muon", {"lr": 0.1, "nesterov": False}),
     ("Muon", {"lr": 0.1, "momentum": 0.3, "weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}),
-    (
-        "Muon",
-        {"lr": 0.1, "ns_steps": 3, "adjust_lr_fn": "original", "ns_coefficients": (2.0, -1.5, 0.5)},
-    ),
+    ("Muon", {"lr": 0.1, "ns_steps": 3, "adjust_lr_fn": "original", "ns_coefficients": (2.0, -1.5, 0.5)}),
 ]
 IDS = [f"{name}-{'-'.join(options) or 'default'}" for name, options in CASES]
 
@@ -43,9 +37,7 @@ def trained(module, name, options, dtype, steps=STEPS, state=None, start=None):
     for step in steps if isinstance(steps, range) else range(steps):
         rng = np.random.default_rng(step + 1)
         for p in params:
-            p.grad = module.from_numpy(
-                np.asarray(rng.standard_normal(tuple(p.shape))).astype(dtype)
-            )
+            p.grad = module.from_numpy(np.asarray(rng.standard_normal(tuple(p.shape))).astype(dtype))
         optimizer.step()
     return params, optimizer
 
@@ -63,9 +55,7 @@ def close(name, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_walks_as_pytorch(name, options, dtype):
-    (ours, a), (theirs, b) = (
-        trained(module, name, options, dtype) for module in (tinytorch, torch)
-    )
+    (ours, a), (theirs, b) = (trained(module, name, options, dtype) for module in (tinytorch, torch))
     assert repr(a) == repr(b) and a.defaults == b.defaults
     compare(ours, theirs, **close(name, dtype))
     compare(a.state_dict(), b.state_dict(), **close(name, dtype))
@@ -154,9 +144,7 @@ def test_sparse_adam_wants_sparse_gradients():
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "name", ["NAdam", "RAdam", "Adamax", "Adadelta", "RMSprop", "Rprop", "ASGD"]
-)
+@pytest.mark.parametrize("name", ["NAdam", "RAdam", "Adamax", "Adadelta", "RMSprop", "Rprop", "ASGD"])
 def test_capturable_is_for_accelerators(name):
     def program(t):
         w = t.ones(2, requires_grad=True)
@@ -222,13 +210,7 @@ def test_lbfgs_walks_as_pytorch(options, loss):
             )
         results, calls, ends, optimizer = descend(t, options, function, start, 4)
         state = optimizer.state_dict()
-        return (
-            results,
-            calls,
-            ends,
-            state["state"],
-            {k: v for k, v in state["param_groups"][0].items() if k != "lr"},
-        )
+        return (results, calls, ends, state["state"], {k: v for k, v in state["param_groups"][0].items() if k != "lr"})
 
     same_as_pytorch(program, rtol=1e-6, atol=1e-7)
 

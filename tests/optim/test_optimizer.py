@@ -16,11 +16,7 @@ from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import nn
 from tinytorch.optim import SGD, Adam, AdamW, Optimizer
-from tinytorch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-    required,
-)
+from tinytorch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook, required
 
 
 def weight(values=(1.0, 2.0), module=tinytorch):
@@ -47,43 +43,23 @@ def with_gradient(optimizer_class, module, p):
 
 BAD = [
     (lambda m, w: m.optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
-    (
-        lambda m, w: m.optim.SGD(w),
-        TypeError,
-        "an iterable of Tensors or dicts, but got torch.FloatTensor",
-    ),
-    (
-        lambda m, w: m.optim.SGD([1.5]),
-        TypeError,
-        "can only optimize Tensors, but one of the params is float",
-    ),
+    (lambda m, w: m.optim.SGD(w), TypeError, "an iterable of Tensors or dicts, but got torch.FloatTensor"),
+    (lambda m, w: m.optim.SGD([1.5]), TypeError, "can only optimize Tensors, but one of the params is float"),
     (
         lambda m, w: m.optim.SGD([np.ones(2)]),
         TypeError,
         "can only optimize Tensors, but one of the params is numpy.ndarray",
     ),
-    (
-        lambda m, w: m.optim.SGD("ab"),
-        TypeError,
-        "can only optimize Tensors, but one of the params is str",
-    ),
+    (lambda m, w: m.optim.SGD("ab"), TypeError, "can only optimize Tensors, but one of the params is str"),
     (lambda m, w: m.optim.SGD([w * 2]), ValueError, "can't optimize a non-leaf Tensor"),
-    (
-        lambda m, w: m.optim.SGD([{"params": {w}}]),
-        TypeError,
-        "need to be organized in ordered collections",
-    ),
+    (lambda m, w: m.optim.SGD([{"params": {w}}]), TypeError, "need to be organized in ordered collections"),
     (
         lambda m, w: m.optim.SGD([{"params": w}, {"params": [w]}]),
         ValueError,
         "some parameters appear in more than one parameter group",
     ),
     (lambda m, w: m.optim.SGD([{"params": w}, w]), TypeError, "param_group must be a dict"),
-    (
-        lambda m, w: m.optim.SGD([("w", w), w]),
-        ValueError,
-        "with/without names. Some param names are missing",
-    ),
+    (lambda m, w: m.optim.SGD([("w", w), w]), ValueError, "with/without names. Some param names are missing"),
     (
         lambda m, w: m.optim.SGD([{"params": [("w", w)]}, {"params": [w.detach()]}]),
         ValueError,
@@ -102,23 +78,11 @@ BAD = [
     ),
     (lambda m, w: with_gradient(m.optim.Optimizer, m, w).step(), NotImplementedError, ""),
     (lambda m, w: m.optim.SGD([w], lr=-1), ValueError, "Invalid learning rate: -1"),
-    (
-        lambda m, w: m.optim.SGD([w], lr="fast"),
-        TypeError,
-        "not supported between instances of 'str' and",
-    ),
+    (lambda m, w: m.optim.SGD([w], lr="fast"), TypeError, "not supported between instances of 'str' and"),
     (lambda m, w: m.optim.SGD([w], lr=m.ones(2)), ValueError, "Tensor lr must be 1-element"),
     (lambda m, w: m.optim.SGD([w], momentum=-0.5), ValueError, "Invalid momentum value: -0.5"),
-    (
-        lambda m, w: m.optim.SGD([w], weight_decay=-0.5),
-        ValueError,
-        "Invalid weight_decay value: -0.5",
-    ),
-    (
-        lambda m, w: m.optim.SGD([w], nesterov=True),
-        ValueError,
-        "requires a momentum and zero dampening",
-    ),
+    (lambda m, w: m.optim.SGD([w], weight_decay=-0.5), ValueError, "Invalid weight_decay value: -0.5"),
+    (lambda m, w: m.optim.SGD([w], nesterov=True), ValueError, "requires a momentum and zero dampening"),
     (
         lambda m, w: m.optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True),
         ValueError,
@@ -139,21 +103,9 @@ BAD = [
         "lr as a Tensor is not supported for capturable=False",
     ),
     (lambda m, w: m.optim.Adam([w], eps=-1), ValueError, "Invalid epsilon value: -1"),
-    (
-        lambda m, w: m.optim.Adam([w], betas=(1.0, 0.9)),
-        ValueError,
-        "Invalid beta parameter at index 0: 1.0",
-    ),
-    (
-        lambda m, w: m.optim.Adam([w], betas=(0.9, -0.1)),
-        ValueError,
-        "Invalid beta parameter at index 1: -0.1",
-    ),
-    (
-        lambda m, w: m.optim.Adam([w], betas=(0, 0.9)),
-        ValueError,
-        "betas must be either both floats or both Tensors",
-    ),
+    (lambda m, w: m.optim.Adam([w], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
+    (lambda m, w: m.optim.Adam([w], betas=(0.9, -0.1)), ValueError, "Invalid beta parameter at index 1: -0.1"),
+    (lambda m, w: m.optim.Adam([w], betas=(0, 0.9)), ValueError, "betas must be either both floats or both Tensors"),
     (
         lambda m, w: m.optim.Adam([w], betas=(m.tensor(0.5), 0.9)),
         ValueError,
@@ -172,18 +124,12 @@ BAD = [
         "a different number of parameter groups",
     ),
     (
-        lambda m, w: m.optim.SGD([w]).load_state_dict(
-            {"state": {}, "param_groups": [{"params": [0, 1]}]}
-        ),
+        lambda m, w: m.optim.SGD([w]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
         ValueError,
         "a parameter group that doesn't match the size of optimizer's group",
     ),
     (lambda m, w: m.optim.SGD([w]).load_state_dict({}), KeyError, "param_groups"),
-    (
-        lambda m, w: m.optim.SGD([w]).load_state_dict({"param_groups": [{"params": [0]}]}),
-        KeyError,
-        "state",
-    ),
+    (lambda m, w: m.optim.SGD([w]).load_state_dict({"param_groups": [{"params": [0]}]}), KeyError, "state"),
 ]
 
 
@@ -391,9 +337,7 @@ def test_a_pre_hook_may_replace_the_arguments():
     optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((opt, lambda: 7.0), {}))
     assert optimizer.step() == 7.0
     optimizer.register_step_pre_hook(lambda opt, args, kwargs: "nonsense")
-    with pytest.raises(
-        RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs"
-    ):
+    with pytest.raises(RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs"):
         optimizer.step()
 
 

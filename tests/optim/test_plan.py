@@ -34,8 +34,7 @@ KINDS = {
 def make(module, kind="Adam", shapes=SHAPES, dtype="float32", **options):
     rng = np.random.default_rng(0)
     params = [
-        module.from_numpy(np.asarray(rng.standard_normal(shape)).astype(dtype)).requires_grad_()
-        for shape in shapes
+        module.from_numpy(np.asarray(rng.standard_normal(shape)).astype(dtype)).requires_grad_() for shape in shapes
     ]
     options = options or KINDS[kind]
     return params, getattr(module.optim, kind.split(",")[0])(params, **options)
@@ -180,16 +179,12 @@ def both(params, a, others, b, steps):
     assert_same_state(a, b, 1e-6)
 
 
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=["deepcopy", "pickle"]
-)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=["deepcopy", "pickle"])
 def test_copies_are_of_their_own(copied):
     params, a, others, b = twins()
     both(params, a, others, b, range(3))
     before = [p.detach().clone() for p in params]
-    state = {
-        i: {k: v.clone() for k, v in kept.items()} for i, kept in a.state_dict()["state"].items()
-    }
+    state = {i: {k: v.clone() for k, v in kept.items()} for i, kept in a.state_dict()["state"].items()}
     c = copied(a)
     mine = c.param_groups[0]["params"]
     walk(tinytorch, mine, c, range(3, 8))
@@ -236,15 +231,7 @@ def add_a_group(params, optimizer):
     params += more
 
 
-CHANGES = [
-    change_data,
-    change_options,
-    change_state,
-    forget_state,
-    change_params,
-    replace_state,
-    add_a_group,
-]
+CHANGES = [change_data, change_options, change_state, forget_state, change_params, replace_state, add_a_group]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
@@ -286,11 +273,7 @@ def test_overlapping_and_repeated_parameters_are_updated_in_turn():
     ends = []
     for module in (tinytorch, torch):
         base = module.ones(6)
-        params = [
-            base[:4].requires_grad_(),
-            base[2:].detach().requires_grad_(),
-            module.ones(3, requires_grad=True),
-        ]
+        params = [base[:4].requires_grad_(), base[2:].detach().requires_grad_(), module.ones(3, requires_grad=True)]
         optimizer = module.optim.Adam(params, lr=0.1)
         walk(module, params, optimizer, range(3))
         ends.append(base.detach().numpy().copy())

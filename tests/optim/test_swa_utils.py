@@ -50,15 +50,10 @@ OPTIONS = {
     "mean by lists": {"multi_avg_fn": lambda t, u: u.get_swa_multi_avg_fn()},
     "ema by function": {"avg_fn": lambda t, u: u.get_ema_avg_fn(0.9)},
     "ema by lists": {"multi_avg_fn": lambda t, u: u.get_ema_multi_avg_fn(0.3)},
-    "ema by lists, buffers": {
-        "multi_avg_fn": lambda t, u: u.get_ema_multi_avg_fn(),
-        "use_buffers": True,
-    },
+    "ema by lists, buffers": {"multi_avg_fn": lambda t, u: u.get_ema_multi_avg_fn(), "use_buffers": True},
     "own": {"avg_fn": lambda t, u: lambda a, p, n: 0.25 * a + 0.75 * p},
     "own lists": {
-        "multi_avg_fn": lambda t, u: (
-            lambda a, p, n: [x.mul_(0.5).add_(y) for x, y in zip(a, p, strict=True)]
-        )
+        "multi_avg_fn": lambda t, u: lambda a, p, n: [x.mul_(0.5).add_(y) for x, y in zip(a, p, strict=True)]
     },
     "device": {"device": lambda t, u: t.device("cpu")},
 }

@@ -65,10 +65,7 @@ CASES = [
     ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 2}),
     ("ASGD", {"lr": 0.1, "weight_decay": 0.1, "t0": 0, "maximize": True}),
 ]
-IDS = [
-    f"{name}-{'-'.join(f'{key}={value}' for key, value in options.items()) or 'default'}"
-    for name, options in CASES
-]
+IDS = [f"{name}-{'-'.join(f'{key}={value}' for key, value in options.items()) or 'default'}" for name, options in CASES]
 SHAPES = [(), (1,), (3, 4), (0,), (2, 3, 5), (BLOCK + 1,), (3, BLOCK)]
 TOLERANCE = {"float64": 1e-14, "float32": 1e-6}
 
@@ -179,9 +176,7 @@ def test_half_precision_follows_within_its_precision(name, options):
     ends = []
     for module in (tinytorch, torch):
         p = module.from_numpy(np.linspace(-2, 2, 20).astype("float16")).requires_grad_()
-        optimizer = getattr(module.optim, name)(
-            [p], **{"eps": 1e-3, **options} if "Adam" in name else options
-        )
+        optimizer = getattr(module.optim, name)([p], **{"eps": 1e-3, **options} if "Adam" in name else options)
         for step in range(1, 4):
             p.grad = module.from_numpy(np.random.default_rng(step).random(20).astype("float16"))
             optimizer.step()
@@ -257,9 +252,7 @@ def test_pytorchs_old_checkpoints_are_completed(name):
         optimizer.step()
         saved = optimizer.state_dict()
         kept = {"lr", "momentum", "dampening", "weight_decay", "betas", "eps", "params"}
-        saved["param_groups"] = [
-            {k: v for k, v in g.items() if k in kept} for g in saved["param_groups"]
-        ]
+        saved["param_groups"] = [{k: v for k, v in g.items() if k in kept} for g in saved["param_groups"]]
         for state in saved["state"].values():
             state["step"] = 1
         fresh = getattr(module.optim, name)([module.ones(2, requires_grad=True)])

@@ -37,13 +37,7 @@ class Outcome:
 def importer(library: str) -> Any:
     """Return an `__import__` to which torch is `library`."""
 
-    def load(
-        name: str,
-        globals: Any = None,
-        locals: Any = None,
-        fromlist: Any = (),
-        level: int = 0,
-    ) -> Any:
+    def load(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and (name == "torch" or name.startswith("torch.")):
             name = library + name[len("torch") :]
         return builtins.__import__(name, globals, locals, fromlist, level)
@@ -58,11 +52,7 @@ def run(script: Path, library: str) -> Outcome:
     program.__file__ = str(script)
     program.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer(library)}
     main = sys.modules["__main__"]
-    dtype, grad, threads = (
-        torch.get_default_dtype(),
-        torch.is_grad_enabled(),
-        torch.get_num_threads(),
-    )
+    dtype, grad, threads = (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads())
     torch.set_num_threads(1)  # the programs are small
     printed = io.StringIO()
     torch.manual_seed(0)
@@ -140,17 +130,13 @@ def compare_values(ours: Any, theirs: Any, where: str) -> None:
         assert ours.is_leaf == theirs.is_leaf, where
         if str(theirs.dtype) == "torch.bfloat16":
             ours, theirs = ours.float(), theirs.float()
-        compare_arrays(
-            ours.detach().resolve_conj().numpy(), theirs.detach().resolve_conj().numpy(), where
-        )
+        compare_arrays(ours.detach().resolve_conj().numpy(), theirs.detach().resolve_conj().numpy(), where)
     elif isinstance(theirs, np.ndarray):
         compare_arrays(ours, theirs, where)
     elif isinstance(theirs, float):
         assert isinstance(ours, float), f"{where}: {ours!r} against {theirs!r}"
         same = math.isclose(ours, theirs, rel_tol=1e-4, abs_tol=1e-6)
-        assert same or (math.isnan(ours) and math.isnan(theirs)), (
-            f"{where}: {ours} against {theirs}"
-        )
+        assert same or (math.isnan(ours) and math.isnan(theirs)), f"{where}: {ours} against {theirs}"
     elif isinstance(theirs, dict):
         assert list(map(str, ours)) == list(map(str, theirs)), where
         for mine, other in zip(ours, theirs, strict=True):

@@ -111,9 +111,7 @@ def same(ours: Any, theirs: Any, tolerance: float) -> bool:
     return bool(ours == theirs)
 
 
-def check(
-    begin: str, lines: list[str], tolerance: Callable[[str], float] = lambda line: 1e-6
-) -> None:
+def check(begin: str, lines: list[str], tolerance: Callable[[str], float] = lambda line: 1e-6) -> None:
     """Assert that the lines do the same with both libraries, each of which finds the other's files in `other`."""
     sides = Side(tinytorch, begin), Side(torch, begin)
     for side, opposite in (sides, sides[::-1]):

@@ -39,9 +39,7 @@ class Sample:
     select: Callable[[Any], Any] | None = None
 
     def __str__(self) -> str:
-        shown = [_shown(arg) for arg in self.args] + [
-            f"{key}={_shown(value)}" for key, value in self.kwargs.items()
-        ]
+        shown = [_shown(arg) for arg in self.args] + [f"{key}={_shown(value)}" for key, value in self.kwargs.items()]
         return f"{self.name}({', '.join(shown)})"
 
 

@@ -62,9 +62,7 @@ def several(
     bias_k: Any = None, bias_v: Any = None, zero: bool = False, **kwargs: Any,
 ) -> Sample:  # fmt: skip
     """Return a sample with the usual projections, without dropout."""
-    return heads(
-        query, key, value, E, count, weight, bias, bias_k, bias_v, zero, 0.0, *OUT, **kwargs
-    )
+    return heads(query, key, value, E, count, weight, bias, bias_k, bias_v, zero, 0.0, *OUT, **kwargs)
 
 
 MULTI_HEAD = [

@@ -72,7 +72,7 @@ for flag in (False, True):
         sample("linalg.solve_triangular", lower, normal(4, 3), upper=False, left=False, unitriangular=flag),
         sample("linalg.solve_triangular", one + np.eye(3) * 3, normal(3, 2), upper=flag),
         sample("linalg.solve_triangular", nothing, np.zeros((0, 2)), upper=flag),
-    ]  # fmt: skip
+    ]
 
 # Norms.
 cube = normal(2, 3, 4)
@@ -95,10 +95,7 @@ SAMPLES += [
 
 # Singular values and eigenvalues.
 for each in (one, tall, wide, nothing, np.zeros((2, 0, 3))):
-    SAMPLES += [
-        sample("linalg.svdvals", each),
-        Sample("linalg.svd", (each, False), select=squared),
-    ]
+    SAMPLES += [sample("linalg.svdvals", each), Sample("linalg.svd", (each, False), select=squared)]
 SAMPLES += [
     Sample("linalg.svd", (one,), select=squared),
     Sample("linalg.svd", (tall,), select=lambda parts: squared([parts[0][..., :3], *parts[1:]])),
@@ -114,13 +111,11 @@ for triangle in (False, True):
     SAMPLES += [
         Sample("linalg.cholesky", (spds,), {"upper": triangle}, gradcheck=False),
         Sample("linalg.cholesky_ex", (spd,), {"upper": triangle}, gradcheck=False, select=leading(1)),
-    ]  # fmt: skip
+    ]
 SAMPLES += [sample("linalg.cholesky", nothing), sample("linalg.cholesky", no_stack)]
 
 # QR and LU.
-SAMPLES += [
-    Sample("linalg.qr", (each,), select=squared) for each in (one, tall, wide, np.zeros((0, 3)))
-]
+SAMPLES += [Sample("linalg.qr", (each,), select=squared) for each in (one, tall, wide, np.zeros((0, 3)))]
 SAMPLES += [
     Sample("linalg.qr", (one, "complete"), select=squared),
     Sample("linalg.qr", (wide, "complete"), select=squared),

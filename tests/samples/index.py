@@ -93,9 +93,7 @@ SAMPLES += [
     Sample("scatter", (x, 2, along2), {"value": 1.5}, in_place=True),
     Sample("scatter", (v, 0, np.array([], np.int64), 1.5), in_place=True),
     Sample("scatter", (integers(2, 3, 4), 2, along2, 3), {"reduce": "add"}, in_place=True),
-    Sample(
-        "scatter", (integers(2, 3), 1, np.array([[0, 1]]), 3), {"reduce": "multiply"}, in_place=True
-    ),
+    Sample("scatter", (integers(2, 3), 1, np.array([[0, 1]]), 3), {"reduce": "multiply"}, in_place=True),
     Sample("scatter", (integers(2, 3), 1, np.array([[0, 1]]), integers(1, 2)), in_place=True),
     Sample("scatter", (s, 0, np.array(0), 2.5), in_place=True),
     Sample("scatter_add", (x, 0, along0, normal(3, 3, 4)), in_place=True),
@@ -103,19 +101,11 @@ SAMPLES += [
     Sample("scatter_add", (v, 0, twice, normal(5)), in_place=True),
     Sample("scatter_add", (s, 0, np.array(0), np.array(2.0)), in_place=True),
     *[
-        Sample(
-            "scatter_reduce",
-            (m, 1, integers(3, 4, low=0, high=4), distinct(3, 4), how),
-            in_place=True,
-        )
+        Sample("scatter_reduce", (m, 1, integers(3, 4, low=0, high=4), distinct(3, 4), how), in_place=True)
         for how in ("sum", "mean", "amax", "amin", "prod")
     ],
     *[
-        Sample(
-            "scatter_reduce",
-            (m, 1, integers(3, 4, low=0, high=4), distinct(3, 4), how),
-            {"include_self": False},
-        )
+        Sample("scatter_reduce", (m, 1, integers(3, 4, low=0, high=4), distinct(3, 4), how), {"include_self": False})
         for how in ("sum", "mean", "amax", "amin", "prod")
     ],
     sample("scatter_reduce", integers(4), 0, twice, integers(5), "mean"),
@@ -213,9 +203,7 @@ SAMPLES += [
     sample("unique", np.zeros((0, 3), np.int64), dim=0),
     sample("unique_consecutive", rows2, dim=0, return_inverse=True, return_counts=True),
     sample("unique_consecutive", rows2, dim=1),
-    sample(
-        "unique_consecutive", np.array([1, 1, 2, 2, 1]), return_inverse=True, return_counts=True
-    ),
+    sample("unique_consecutive", np.array([1, 1, 2, 2, 1]), return_inverse=True, return_counts=True),
 ]
 # Counting and searching.
 SAMPLES += [

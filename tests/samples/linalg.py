@@ -113,8 +113,4 @@ SAMPLES += [
     sample("einsum", stack, [..., 1], b, [1, 2], [..., 2]), sample("einsum", "ij,jk->ik", [a, b]),
 ]  # fmt: skip
 
-SAMPLES += [
-    sample("trace", normal(3, 3)),
-    sample("trace", normal(2, 4)),
-    sample("trace", integers(3, 3)),
-]
+SAMPLES += [sample("trace", normal(3, 3)), sample("trace", normal(2, 4)), sample("trace", integers(3, 3))]

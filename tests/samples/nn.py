@@ -17,11 +17,7 @@ F = "nn.functional."
 def labels(*shape: int, classes: int, ignored: int | None = None) -> np.ndarray:
     """Return class labels, some of them `ignored`."""
     found = integers(*shape, low=0, high=classes)
-    return (
-        found
-        if ignored is None
-        else np.where(np.arange(found.size).reshape(shape) % 3 == 1, ignored, found)
-    )
+    return found if ignored is None else np.where(np.arange(found.size).reshape(shape) % 3 == 1, ignored, found)
 
 
 def probabilities(*shape: int, dim: int = 1) -> np.ndarray:
@@ -63,9 +59,7 @@ LINEAR = [
 
 # `distinct` numbers are a/4 + 0.075: never at a kink of the functions below.
 WIDE = distinct(6, 8)  # from about -6 to 6
-SPECIAL = np.array(
-    [-np.inf, -7, -6, -3, -1, -0.5, -0.0, 0.0, 0.5, 1, 3, 6, 7, 20, 21, np.inf, np.nan]
-)
+SPECIAL = np.array([-np.inf, -7, -6, -3, -1, -0.5, -0.0, 0.0, 0.5, 1, 3, 6, 7, 20, 21, np.inf, np.nan])
 ACTIVATIONS = [
     case
     for name, variants in {
@@ -74,12 +68,7 @@ ACTIVATIONS = [
         "hardtanh": [{}, {"min_val": -2.0, "max_val": 0.5}],
         "hardsigmoid": [{}],
         "hardswish": [{}],
-        "leaky_relu": [
-            {},
-            {"negative_slope": 0.2},
-            {"negative_slope": 1.5},
-            {"negative_slope": -0.3},
-        ],
+        "leaky_relu": [{}, {"negative_slope": 0.2}, {"negative_slope": 1.5}, {"negative_slope": -0.3}],
         "rrelu": [{}, {"lower": 0.1, "upper": 0.5}],
         "elu": [{}, {"alpha": 0.5}],
         "selu": [{}],
@@ -172,9 +161,7 @@ SOFTMAX = [
         sample(name, normal(3, 4), dim=-2),
         sample(f"Tensor.{name}", normal(3, 4), -1),
         sample(f"Tensor.{name}", normal(3, 4), dim=0),
-        Sample(
-            F + name, (np.array([[0.0, -np.inf], [-np.inf, -np.inf]]),), {"dim": 1}, gradcheck=False
-        ),
+        Sample(F + name, (np.array([[0.0, -np.inf], [-np.inf, -np.inf]]),), {"dim": 1}, gradcheck=False),
     )
 ]
 
@@ -185,44 +172,20 @@ CLASSES = [
     for case in (
         at(name, normal(5, 4), labels(5, classes=4), reduction=reduction),
         at(name, normal(5, 4), labels(5, classes=4, ignored=-100), reduction=reduction),
-        at(
-            name, normal(5, 4), labels(5, classes=4, ignored=2), ignore_index=2, reduction=reduction
-        ),
+        at(name, normal(5, 4), labels(5, classes=4, ignored=2), ignore_index=2, reduction=reduction),
         at(name, normal(2, 4, 3), labels(2, 3, classes=4), reduction=reduction),
         at(name, normal(2, 4, 3, 2, 1), labels(2, 3, 2, 1, classes=4), reduction=reduction),
         at(name, normal(4), labels(classes=4), reduction=reduction),
         at(name, normal(5, 4), labels(5, classes=4).astype(np.uint8), reduction=reduction),
-        Sample(
-            F + name,
-            (normal(0, 4), labels(0, classes=4)),
-            {"reduction": reduction},
-            gradcheck=False,
-        ),
-        Sample(
-            F + name,
-            (normal(2, 4), np.array([-100, -100])),
-            {"reduction": reduction},
-            gradcheck=False,
-        ),
+        Sample(F + name, (normal(0, 4), labels(0, classes=4)), {"reduction": reduction}, gradcheck=False),
+        Sample(F + name, (normal(2, 4), np.array([-100, -100])), {"reduction": reduction}, gradcheck=False),
     )
 ] + [
     case
     for reduction in ("mean", "sum", "none")
     for case in (
-        at(
-            "cross_entropy",
-            normal(5, 4),
-            labels(5, classes=4),
-            label_smoothing=0.1,
-            reduction=reduction,
-        ),
-        at(
-            "cross_entropy",
-            normal(5, 4),
-            labels(5, classes=4),
-            label_smoothing=1.0,
-            reduction=reduction,
-        ),
+        at("cross_entropy", normal(5, 4), labels(5, classes=4), label_smoothing=0.1, reduction=reduction),
+        at("cross_entropy", normal(5, 4), labels(5, classes=4), label_smoothing=1.0, reduction=reduction),
         at(
             "cross_entropy",
             normal(5, 4),
@@ -232,13 +195,7 @@ CLASSES = [
             reduction=reduction,
         ),
         at("cross_entropy", normal(2, 4, 3, 2), labels(2, 3, 2, classes=4), reduction=reduction),
-        at(
-            "cross_entropy",
-            normal(2, 4, 3),
-            labels(2, 3, classes=4),
-            label_smoothing=0.2,
-            reduction=reduction,
-        ),
+        at("cross_entropy", normal(2, 4, 3), labels(2, 3, classes=4), label_smoothing=0.2, reduction=reduction),
         at("cross_entropy", normal(4), labels(classes=4), label_smoothing=0.2, reduction=reduction),
         at("cross_entropy", 100 * normal(5, 4), labels(5, classes=4), reduction=reduction),
         at("cross_entropy", normal(5, 4), probabilities(5, 4), reduction=reduction),
@@ -263,117 +220,37 @@ ELEMENTS = (
         for case in (
             at(name, distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction=reduction),
             at(name, normal(), np.array(0.2), reduction=reduction),
-            Sample(
-                F + name, (normal(0, 3), normal(0, 3)), {"reduction": reduction}, gradcheck=False
-            ),
+            Sample(F + name, (normal(0, 3), normal(0, 3)), {"reduction": reduction}, gradcheck=False),
         )
     ]
     + [
         case
         for reduction in ("mean", "sum", "none")
         for case in (
-            at(
-                "mse_loss",
-                normal(3, 4),
-                normal(3, 4, seed=1),
-                reduction=reduction,
-                weight=uniform(3, 4),
-            ),
-            at(
-                "l1_loss",
-                distinct(3, 4),
-                distinct(3, 4, seed=1) + 0.1,
-                reduction=reduction,
-                weight=uniform(3, 4),
-            ),
-            at(
-                "huber_loss",
-                distinct(3, 4),
-                distinct(3, 4, seed=1) + 0.1,
-                reduction,
-                0.7,
-                uniform(3, 4),
-            ),
-            at(
-                "smooth_l1_loss",
-                distinct(3, 4),
-                distinct(3, 4, seed=1) + 0.1,
-                reduction=reduction,
-                beta=0.7,
-            ),
-            at(
-                "smooth_l1_loss",
-                distinct(3, 4),
-                distinct(3, 4, seed=1) + 0.1,
-                reduction=reduction,
-                beta=0.0,
-            ),
-            at(
-                "huber_loss",
-                distinct(3, 4),
-                distinct(3, 4, seed=1) + 0.1,
-                reduction=reduction,
-                delta=2.0,
-            ),
-            at(
-                "binary_cross_entropy",
-                uniform(3, 4, low=0.1, high=0.9),
-                uniform(3, 4, seed=1),
-                reduction=reduction,
-            ),
+            at("mse_loss", normal(3, 4), normal(3, 4, seed=1), reduction=reduction, weight=uniform(3, 4)),
+            at("l1_loss", distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction=reduction, weight=uniform(3, 4)),
+            at("huber_loss", distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction, 0.7, uniform(3, 4)),
+            at("smooth_l1_loss", distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction=reduction, beta=0.7),
+            at("smooth_l1_loss", distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction=reduction, beta=0.0),
+            at("huber_loss", distinct(3, 4), distinct(3, 4, seed=1) + 0.1, reduction=reduction, delta=2.0),
+            at("binary_cross_entropy", uniform(3, 4, low=0.1, high=0.9), uniform(3, 4, seed=1), reduction=reduction),
             Sample(
                 F + "binary_cross_entropy",
                 (np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0, 0.0])),
                 {"reduction": reduction},
                 gradcheck=False,
             ),
-            at(
-                "binary_cross_entropy_with_logits", normal(3, 4), uniform(3, 4), reduction=reduction
-            ),
-            at(
-                "soft_margin_loss",
-                normal(3, 4),
-                np.where(booleans(3, 4), 1, -1),
-                reduction=reduction,
-            ),
+            at("binary_cross_entropy_with_logits", normal(3, 4), uniform(3, 4), reduction=reduction),
+            at("soft_margin_loss", normal(3, 4), np.where(booleans(3, 4), 1, -1), reduction=reduction),
             *[
-                Sample(
-                    F + name,
-                    (SPECIAL, SPECIAL[::-1].copy()),
-                    {"reduction": reduction},
-                    gradcheck=False,
-                )
+                Sample(F + name, (SPECIAL, SPECIAL[::-1].copy()), {"reduction": reduction}, gradcheck=False)
                 for name in ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
             ],
             at("poisson_nll_loss", normal(3, 4), uniform(3, 4, high=4.0), reduction=reduction),
-            at(
-                "poisson_nll_loss",
-                normal(3, 4),
-                uniform(3, 4, high=4.0),
-                full=True,
-                reduction=reduction,
-            ),
-            at(
-                "poisson_nll_loss",
-                uniform(3, 4, low=0.5),
-                uniform(3, 4),
-                log_input=False,
-                reduction=reduction,
-            ),
-            at(
-                "gaussian_nll_loss",
-                normal(3, 4),
-                normal(3, 4, seed=1),
-                uniform(3, 4, low=0.2),
-                reduction=reduction,
-            ),
-            at(
-                "gaussian_nll_loss",
-                normal(3, 4),
-                normal(3, 4, seed=1),
-                uniform(3, low=0.2),
-                reduction=reduction,
-            ),
+            at("poisson_nll_loss", normal(3, 4), uniform(3, 4, high=4.0), full=True, reduction=reduction),
+            at("poisson_nll_loss", uniform(3, 4, low=0.5), uniform(3, 4), log_input=False, reduction=reduction),
+            at("gaussian_nll_loss", normal(3, 4), normal(3, 4, seed=1), uniform(3, 4, low=0.2), reduction=reduction),
+            at("gaussian_nll_loss", normal(3, 4), normal(3, 4, seed=1), uniform(3, low=0.2), reduction=reduction),
             at(
                 "gaussian_nll_loss",
                 normal(3, 4),
@@ -383,37 +260,11 @@ ELEMENTS = (
                 reduction=reduction,
             ),
             at("gaussian_nll_loss", normal(3, 4), normal(3, 4, seed=1), 0.5, reduction=reduction),
-            at(
-                "cosine_embedding_loss",
-                normal(3, 4),
-                normal(3, 4, seed=1),
-                signs(3),
-                reduction=reduction,
-            ),
-            at(
-                "cosine_embedding_loss",
-                normal(4),
-                normal(4, seed=1),
-                np.array(-1.0),
-                -0.9,
-                reduction=reduction,
-            ),
-            at(
-                "margin_ranking_loss",
-                normal(3),
-                normal(3, seed=1),
-                signs(3),
-                0.1,
-                reduction=reduction,
-            ),
+            at("cosine_embedding_loss", normal(3, 4), normal(3, 4, seed=1), signs(3), reduction=reduction),
+            at("cosine_embedding_loss", normal(4), normal(4, seed=1), np.array(-1.0), -0.9, reduction=reduction),
+            at("margin_ranking_loss", normal(3), normal(3, seed=1), signs(3), 0.1, reduction=reduction),
             at("hinge_embedding_loss", distinct(3, 4), signs(3, 4), 1.0, reduction=reduction),
-            at(
-                "triplet_margin_loss",
-                normal(3, 4),
-                normal(3, 4, seed=1),
-                normal(3, 4, seed=2),
-                reduction=reduction,
-            ),
+            at("triplet_margin_loss", normal(3, 4), normal(3, 4, seed=1), normal(3, 4, seed=2), reduction=reduction),
             at(
                 "triplet_margin_loss",
                 normal(3, 4),
@@ -432,9 +283,7 @@ ELEMENTS = (
                 reduction=reduction,
             ),
             at("multi_margin_loss", normal(5, 4), labels(5, classes=4), reduction=reduction),
-            at(
-                "multi_margin_loss", normal(5, 4), labels(5, classes=4), 2, 0.7, reduction=reduction
-            ),
+            at("multi_margin_loss", normal(5, 4), labels(5, classes=4), 2, 0.7, reduction=reduction),
             at("multi_margin_loss", normal(4), labels(classes=4), reduction=reduction),
             at(
                 "multilabel_margin_loss",
@@ -442,12 +291,7 @@ ELEMENTS = (
                 np.array([[3, 0, -1, 1], [1, 2, 0, 3], [-1, 0, 0, 0]]),
                 reduction=reduction,
             ),
-            at(
-                "multilabel_soft_margin_loss",
-                normal(3, 4),
-                booleans(3, 4).astype(float),
-                reduction=reduction,
-            ),
+            at("multilabel_soft_margin_loss", normal(3, 4), booleans(3, 4).astype(float), reduction=reduction),
             at(
                 "multilabel_soft_margin_loss",
                 normal(3, 4),
@@ -462,18 +306,10 @@ ELEMENTS = (
         for reduction in ("sum", "none", "batchmean")
         for case in (
             at("kl_div", normal(3, 4), probabilities(3, 4), reduction=reduction),
-            at(
-                "kl_div",
-                normal(3, 4),
-                np.log(probabilities(3, 4)),
-                reduction=reduction,
-                log_target=True,
-            ),
+            at("kl_div", normal(3, 4), np.log(probabilities(3, 4)), reduction=reduction, log_target=True),
         )
     ]
-    + [
-        at("kl_div", normal(), uniform(), reduction="batchmean"),
-    ]
+    + [at("kl_div", normal(), uniform(), reduction="batchmean")]
 )
 
 OTHERS = [
@@ -517,20 +353,8 @@ OTHERS = [
     at("pad", normal(1, 2, 4, 5), (1, 2, 3, 1), mode="reflect"),
     at("pad", normal(1, 2, 4, 5), (1, 2, 3, 1), mode="replicate"),
     at("scaled_dot_product_attention", normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 2)),
-    at(
-        "scaled_dot_product_attention",
-        normal(2, 3, 4),
-        normal(2, 3, 4, seed=1),
-        normal(2, 3, 2),
-        is_causal=True,
-    ),
-    at(
-        "scaled_dot_product_attention",
-        normal(2, 3, 4),
-        normal(2, 5, 4),
-        normal(2, 5, 2),
-        normal(3, 5),
-    ),
+    at("scaled_dot_product_attention", normal(2, 3, 4), normal(2, 3, 4, seed=1), normal(2, 3, 2), is_causal=True),
+    at("scaled_dot_product_attention", normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 2), normal(3, 5)),
     at(
         "scaled_dot_product_attention",
         normal(2, 3, 4),
@@ -539,13 +363,7 @@ OTHERS = [
         np.tri(3, 5, dtype=bool),
         scale=0.3,
     ),
-    at(
-        "scaled_dot_product_attention",
-        normal(1, 4, 3, 2),
-        normal(1, 2, 5, 2),
-        normal(1, 2, 5, 2),
-        enable_gqa=True,
-    ),
+    at("scaled_dot_product_attention", normal(1, 4, 3, 2), normal(1, 2, 5, 2), normal(1, 2, 5, 2), enable_gqa=True),
     at("dropout", normal(3, 4), 0.5, False),
     at("dropout", normal(3, 4), 0.0),
     at("dropout", normal(3, 4), 1.0),

@@ -25,13 +25,7 @@ for names, inputs in UNARY.items():
         for each in (inputs, inputs[0, 0][...], inputs[:0], integers(2, 3, low=1, high=3)):
             if name in ("asin", "acos", "atanh", "frac") and each.dtype == np.int64:
                 continue  # outside the domain
-            SAMPLES.append(
-                Sample(
-                    name,
-                    (np.array(each),),
-                    in_place=each.dtype == np.float64 and name != "positive",
-                )
-            )
+            SAMPLES.append(Sample(name, (np.array(each),), in_place=each.dtype == np.float64 and name != "positive"))
 
 # Functions of two, over ways to broadcast.
 BINARY = {
@@ -68,9 +62,7 @@ for name in "add sub mul div floor_divide remainder fmod".split():
         sample(name, integers(3, 4).astype(np.int32), integers(4, low=1, high=5)),
         Sample(name, (integers(3, 4, low=1), y[0]), backward=name != "floor_divide"),
     ]
-SAMPLES += [
-    Sample("pow", (positive, each), in_place=True) for each in (0, 1, 2, 3, 0.5, -1, -2, -0.5, 2.7)
-]
+SAMPLES += [Sample("pow", (positive, each), in_place=True) for each in (0, 1, 2, 3, 0.5, -1, -2, -0.5, 2.7)]
 SAMPLES += [
     sample("pow", x, 3),
     Sample("pow", (np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 3.0])), gradcheck=False),
@@ -137,13 +129,7 @@ SAMPLES += [
 ]
 SAMPLES += [
     Sample("clamp", (SPECIAL, *bounds), gradcheck=False)
-    for bounds in (
-        (-1.0, 2.0),
-        (None, 0.5),
-        (0.5,),
-        (2.0, -1.0),
-        (SPECIAL[::-1].copy(), np.ones(13)),
-    )
+    for bounds in ((-1.0, 2.0), (None, 0.5), (0.5,), (2.0, -1.0), (SPECIAL[::-1].copy(), np.ones(13)))
 ]
 SAMPLES += [
     Sample("lerp", (*pairs, 0.3), gradcheck=False),
@@ -159,11 +145,7 @@ for name in "eq ne lt le gt ge logical_and logical_or logical_xor".split():
         sample(name, booleans(3, 4), booleans(4)), sample(name, integers(3), x[0, :3]),
     ]  # fmt: skip
 for name in "eq ne lt le gt ge".split():
-    SAMPLES += [
-        sample(name, x, 0.0),
-        sample(name, integers(3, 4), 1),
-        sample(name, integers(3, 4), 1.5),
-    ]
+    SAMPLES += [sample(name, x, 0.0), sample(name, integers(3, 4), 1), sample(name, integers(3, 4), 1.5)]
 for name in "bitwise_and bitwise_or bitwise_xor".split():
     SAMPLES += [
         sample(name, integers(3, 4), integers(4, seed=1)), sample(name, booleans(3, 4), booleans(4, seed=1)),
@@ -174,9 +156,7 @@ SAMPLES += [
     sample("logical_not", booleans(3)), sample("bitwise_left_shift", integers(3, low=0), 2),
     sample("bitwise_right_shift", integers(3, low=0), 1),
 ]  # fmt: skip
-SAMPLES += [
-    sample(name, odd) for name in "isnan isinf isfinite isposinf isneginf isreal signbit".split()
-]
+SAMPLES += [sample(name, odd) for name in "isnan isinf isfinite isposinf isneginf isreal signbit".split()]
 SAMPLES += [
     sample("isclose", odd, odd), sample("isclose", odd, odd, equal_nan=True), sample("isclose", x, x + 1e-7),
     sample("allclose", x, x + 1e-9), sample("allclose", x, x + 1e-3), sample("allclose", x, x + 1e-3, atol=1e-2),

@@ -88,9 +88,7 @@ AVERAGES += [
 def spots(planes: tuple[int, ...], count: int, size: int) -> np.ndarray:
     """Return for each plane `count` different indices below `size`."""
     rng = np.random.default_rng(0)
-    return np.stack([rng.permutation(size)[:count] for _ in range(int(np.prod(planes)))]).reshape(
-        *planes, count
-    )
+    return np.stack([rng.permutation(size)[:count] for _ in range(int(np.prod(planes)))]).reshape(*planes, count)
 
 
 UNPOOLED = [

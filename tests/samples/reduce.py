@@ -10,9 +10,7 @@ from tests.samples import Sample, booleans, distinct, integers, normal, sample, 
 x, cube, vector, scalar = normal(3, 4), normal(2, 3, 4), normal(5), np.array(1.7)
 none, hollow = np.zeros((0, 3)), np.zeros((2, 0, 3))
 counts = integers(3, 4)
-small = {
-    kind: np.arange(6).reshape(2, 3).astype(kind) for kind in ("int32", "int8", "uint8", "bool")
-}
+small = {kind: np.arange(6).reshape(2, 3).astype(kind) for kind in ("int32", "int8", "uint8", "bool")}
 with_zeros = np.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0], [1.5, 2.0, -3.0]])
 with_nan = np.array([[1.0, np.nan, 3.0], [4.0, 2.0, 0.5]])
 ties = np.array([[1.0, 3.0, 3.0], [3.0, 0.0, 0.0]])
@@ -26,32 +24,16 @@ WHERE = [
     {}, {"dim": 0}, {"dim": -1}, {"dim": (0, 1)}, {"dim": [-1]}, {"dim": 0, "keepdim": True},
     {"dim": (-2, 1), "keepdim": True}, {"axis": 1}, {"axis": 0, "keepdims": True},
 ]  # fmt: skip
-for name, inputs in {
-    "sum mean nansum nanmean var std any all": x,
-    "amax amin": distinct(3, 4),
-}.items():
+for name, inputs in {"sum mean nansum nanmean var std any all": x, "amax amin": distinct(3, 4)}.items():
     for each in name.split():
         SAMPLES += [Sample(each, (inputs,), where) for where in WHERE]
-        SAMPLES += [
-            sample(each, cube if each not in ("amax", "amin") else distinct(2, 3, 4), (0, 2))
-        ]
+        SAMPLES += [sample(each, cube if each not in ("amax", "amin") else distinct(2, 3, 4), (0, 2))]
 SAMPLES += [Sample("logsumexp", (x,), where) for where in WHERE if where]
-SAMPLES += [
-    Sample("count_nonzero", (with_zeros,), where) for where in WHERE if "keepdim" not in str(where)
-]
+SAMPLES += [Sample("count_nonzero", (with_zeros,), where) for where in WHERE if "keepdim" not in str(where)]
 for name in ["sum", "mean", "prod", "max", "min", "argmax", "argmin", "median"]:
     for inputs in (distinct(3, 4), distinct(2, 3, 4)):
-        SAMPLES += [
-            sample(name, inputs, -1),
-            sample(name, inputs, dim=1, keepdim=True),
-            sample(name, inputs, axis=0),
-        ]
-    SAMPLES += [
-        sample(name, distinct(3, 4)),
-        sample(name, scalar),
-        sample(name, scalar, 0),
-        sample(name, hollow, 0),
-    ]
+        SAMPLES += [sample(name, inputs, -1), sample(name, inputs, dim=1, keepdim=True), sample(name, inputs, axis=0)]
+    SAMPLES += [sample(name, distinct(3, 4)), sample(name, scalar), sample(name, scalar, 0), sample(name, hollow, 0)]
 for name in ["sum", "mean", "prod", "nansum", "any", "all", "logsumexp", "cumsum", "cumprod"]:
     SAMPLES += [Sample(name, (none, 0), gradcheck=name != "mean"), sample(name, none, 1)]
 for name in ["sum", "mean", "prod", "amax", "amin", "nansum", "norm", "any", "all"]:
@@ -100,22 +82,10 @@ SAMPLES += [sample("Tensor.sum_to_size", cube, 3, 1), sample("Tensor.sum_to_size
 for name in ("prod", "cumprod"):
     SAMPLES += [sample(name, with_zeros, dim) for dim in (0, 1)]
     SAMPLES += [sample(name, cube, dim) for dim in (0, 1, -1)] + [sample(name, scalar, 0)]
-SAMPLES += [
-    sample("prod", with_zeros),
-    sample("prod", with_zeros[0]),
-    sample("prod", np.array(0.0)),
-]
-SAMPLES += [
-    sample("prod", with_zeros, 1, True),
-    sample("prod", hollow),
-    sample("cumprod", hollow, 1),
-]
+SAMPLES += [sample("prod", with_zeros), sample("prod", with_zeros[0]), sample("prod", np.array(0.0))]
+SAMPLES += [sample("prod", with_zeros, 1, True), sample("prod", hollow), sample("cumprod", hollow, 1)]
 SAMPLES += [sample("cumsum", cube, dim) for dim in (0, 1, -1)] + [sample("cumsum", scalar, -1)]
-SAMPLES += [
-    sample("cumsum", x, axis=1),
-    sample("cumsum", hollow, 1),
-    sample("cumsum", booleans(3, 4), 0),
-]
+SAMPLES += [sample("cumsum", x, axis=1), sample("cumsum", hollow, 1), sample("cumsum", booleans(3, 4), 0)]
 
 # Extremes.
 SAMPLES += [
@@ -136,16 +106,9 @@ for name in ["max", "min", "median", "nanmedian"]:
     SAMPLES.append(Sample(name, (with_nan, 1), gradcheck=False))
 SAMPLES += [Sample("nanmedian", (with_nan,), gradcheck=False), sample("nanmedian", distinct(3, 4))]
 SAMPLES += [sample("nanmedian", distinct(3, 4), 1, True), sample("nanmedian", distinct(5), 0)]
-SAMPLES += [
-    Sample("median", (none,), gradcheck=False),
-    sample("nanmedian", scalar),
-    sample("median", distinct(6), 0),
-]
+SAMPLES += [Sample("median", (none,), gradcheck=False), sample("nanmedian", scalar), sample("median", distinct(6), 0)]
 SAMPLES += [Sample(name, (with_nan, 1), gradcheck=False) for name in ("nansum", "nanmean")]
-SAMPLES += [
-    Sample(name, (with_nan,), gradcheck=False)
-    for name in ("nansum", "nanmean", "sum", "mean", "prod")
-]
+SAMPLES += [Sample(name, (with_nan,), gradcheck=False) for name in ("nansum", "nanmean", "sum", "mean", "prod")]
 
 # Moments.
 for name in ["var", "std", "var_mean", "std_mean"]:

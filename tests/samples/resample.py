@@ -46,7 +46,7 @@ RESIZED += [
     at("interpolate", integers(1, 3, 6, 7, low=0, high=256).astype(np.uint8), 9, mode="bilinear"),
     at("interpolate", integers(1, 3, 6, 7, low=0, high=256).astype(np.uint8), 4, mode="bicubic"),
     at("interpolate", integers(1, 3, 6, 7, low=0, high=256).astype(np.uint8), 9),
-]  # fmt: skip
+]
 
 for each in RESIZED:
     each.atol = 1e-10  # in float32 PyTorch rounds the weights in another order
@@ -83,14 +83,7 @@ GRIDS = [
     for wide, corners in ((0.9, True), (1.9, False))
 ]
 GRIDS += [
-    at(
-        "grid_sample",
-        normal(1, 2, 3, 4, 3),
-        places(1, 2, 2, 2, 3, wide=1.6),
-        mode,
-        padding,
-        corners,
-    )
+    at("grid_sample", normal(1, 2, 3, 4, 3), places(1, 2, 2, 2, 3, wide=1.6), mode, padding, corners)
     for mode in ("bilinear", "nearest")
     for padding, corners in (("zeros", False), ("border", True), ("reflection", False))
 ]

@@ -15,9 +15,7 @@ from tests.samples import Sample, integers, normal, sample
 FEATURES, HIDDEN, BATCH, STEPS = 3, 2, 2, 2
 
 
-def weights(
-    gates: int, layers: int = 1, directions: int = 1, biases: bool = True
-) -> list[np.ndarray]:
+def weights(gates: int, layers: int = 1, directions: int = 1, biases: bool = True) -> list[np.ndarray]:
     """Return a layer's parameters, in the order in which PyTorch takes them."""
     found: list[np.ndarray] = []
     rows = gates * HIDDEN
@@ -51,17 +49,14 @@ def layers(name: str, gates: int) -> list[Sample]:
         sample(name, x, state(4), several, True, 2, 0.0, False, True, False),
         sample(name, x.swapaxes(0, 1), state(4), several, True, 2, 0.5, False, True, True),
         sample(name, x[:1], state(2), weights(gates, directions=2), True, 1, 0.0, True, True, False),
-    ]  # fmt: skip
+    ]
 
 
 def cells(name: str, gates: int) -> list[Sample]:
     """Return samples of a cell."""
     x, h = normal(BATCH, FEATURES), normal(BATCH, HIDDEN)
     state: Any = (h, normal(BATCH, HIDDEN, seed=1)) if name == "lstm_cell" else h
-    return [
-        sample(name, x, state, *weights(gates)),
-        sample(name, x, state, *weights(gates, biases=False)),
-    ]
+    return [sample(name, x, state, *weights(gates)), sample(name, x, state, *weights(gates, biases=False))]
 
 
 SEQUENCES = [normal(3, 2), normal(1, 2), normal(2, 2)]

@@ -210,16 +210,10 @@ SAMPLES += [
 ]
 # Other dtypes.
 for name in ("float", "double", "half", "int", "long", "short", "char", "byte", "bool"):
-    SAMPLES += [
-        sample(f"Tensor.{name}", x),
-        sample(f"Tensor.{name}", ints),
-        sample(f"Tensor.{name}", booleans(3)),
-    ]
+    SAMPLES += [sample(f"Tensor.{name}", x), sample(f"Tensor.{name}", ints), sample(f"Tensor.{name}", booleans(3))]
 SAMPLES = [
     # Half precision and numerical differentiation do not go together.
-    Sample(each.name, each.args, gradcheck=False)
-    if each.name in ("Tensor.half", "Tensor.float")
-    else each
+    Sample(each.name, each.args, gradcheck=False) if each.name in ("Tensor.half", "Tensor.float") else each
     for each in SAMPLES
 ]
 SAMPLES += [

@@ -137,20 +137,11 @@ SAMPLES += [
         (x[:0], 2), (integers(4), 3), (0.5, integers(3, low=0)), (np.array([-1.0, 0.0, 1.0]), integers(2, 1, low=0)),
     )
 ]  # fmt: skip
-for each, dim in (
-    (x * 3, 0),
-    (x * 3, 1),
-    (x * 3, -1),
-    (normal(2, 3, 2), 1),
-    (x[0, 0][...], 0),
-    (x[:0], 0),
-):
+for each, dim in ((x * 3, 0), (x * 3, 1), (x * 3, -1), (normal(2, 3, 2), 1), (x[0, 0][...], 0), (x[:0], 0)):
     SAMPLES.append(sample("logcumsumexp", np.array(each), dim))
 
 # Where a function has no derivative, or is none: at poles, at ends, of infinities, of NaN.
-SPECIAL = np.array(
-    [-np.inf, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 12.0, np.inf, np.nan]
-)
+SPECIAL = np.array([-np.inf, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 12.0, np.inf, np.nan])
 pairs = [each.ravel() for each in np.meshgrid(SPECIAL, SPECIAL)]
 SAMPLES += [
     Sample(

@@ -39,10 +39,7 @@ for how in ("linear", "lower", "higher", "midpoint", "nearest"):
         sample("quantile", d, np.array(0.62), -1, True, interpolation=how),
         Sample("quantile", (holes, 0.3, 1), {"interpolation": how}, gradcheck=False),
         Sample(
-            "nanquantile",
-            (holes, np.array([0.11, 0.83]), 1),
-            {"interpolation": how, "keepdim": True},
-            gradcheck=False,
+            "nanquantile", (holes, np.array([0.11, 0.83]), 1), {"interpolation": how, "keepdim": True}, gradcheck=False
         ),
     ]
 SAMPLES += [
@@ -80,16 +77,8 @@ SAMPLES += [
     Sample("histogram", (np.array([1.0, 1.0]), 4), backward=False),
     Sample("histogramdd", (many.reshape(100, 2), [3, 4]), backward=False),
     Sample("histogramdd", (many.reshape(100, 2), 3), {"density": True}, backward=False),
-    Sample(
-        "histogramdd",
-        (many.reshape(100, 2), [3, 4], [-1.0, 1.0, 0.0, 2.0], uniform(100, seed=1)),
-        backward=False,
-    ),
-    Sample(
-        "histogramdd",
-        (many.reshape(5, 20, 2), [np.array([-1.0, 0.0, 1.0]), np.array([0.0, 0.5])]),
-        backward=False,
-    ),
+    Sample("histogramdd", (many.reshape(100, 2), [3, 4], [-1.0, 1.0, 0.0, 2.0], uniform(100, seed=1)), backward=False),
+    Sample("histogramdd", (many.reshape(5, 20, 2), [np.array([-1.0, 0.0, 1.0]), np.array([0.0, 0.5])]), backward=False),
 ]
 # Differences.
 SAMPLES += [
@@ -148,12 +137,7 @@ x, index, source = normal(4, 3), np.array([2, 0, 2, 2]), distinct(4, 3)
 for how in ("prod", "mean", "amax", "amin"):
     for include_self in (True, False):
         SAMPLES.append(
-            Sample(
-                "index_reduce",
-                (x, 0, index, source, how),
-                {"include_self": include_self},
-                in_place=True,
-            )
+            Sample("index_reduce", (x, 0, index, source, how), {"include_self": include_self}, in_place=True)
         )
 SAMPLES += [
     sample("index_reduce", x, 1, np.array([1, 1]), normal(4, 2), "prod"),
@@ -203,7 +187,7 @@ SAMPLES += [
     sample("bucketize", wanted, ladder[1].copy()),
     sample("bucketize", 3, np.array([1, 3, 5]), right=True),
     sample("bucketize", 2.5, np.array([1, 3, 5]), out_int32=True),
-]  # fmt: skip
+]
 # Bags of rows.
 table, ids, starts = normal(5, 3), np.array([0, 4, 4, 1, 2]), np.array([0, 2, 2])
 bag = "nn.functional.embedding_bag"

@@ -26,7 +26,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "plain": {"stmt": "x + 1", "setup": "pass"},
     "labelled": {"stmt": "x", "setup": "x = 1", "label": "Sum", "sub_label": "4x8", "description": "of floats"},
     "lines": {"stmt": "x\ny", "setup": "a\nb", "sub_label": "two", "num_threads": 3},
-}  # fmt: skip
+}
 
 
 def shown(torch: Any, made: Any) -> str:
@@ -46,13 +46,7 @@ def test_measurements(times: str, task: str, scale: float) -> None:
         b = of(torch)
         made = b.Measurement(10, [time * scale for time in TIMES[times]], b.TaskSpec(**TASKS[task]))
         numbers = [made.median, made.mean, made.iqr, made.significant_figures, made.has_warnings]
-        names = [
-            made.title,
-            made.as_row_name,
-            made.stmt,
-            made.num_threads,
-            made.task_spec.setup_str(),
-        ]
+        names = [made.title, made.as_row_name, made.stmt, made.num_threads, made.task_spec.setup_str()]
         merged = b.Measurement.merge([made, made])
         return [*numbers, *names, shown(torch, made), [shown(torch, each) for each in merged]]
 
@@ -60,15 +54,7 @@ def test_measurements(times: str, task: str, scale: float) -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"stmt": 3},
-        {"language": "fortran"},
-        {"global_setup": "int x;"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("arguments", [{"stmt": 3}, {"language": "fortran"}, {"global_setup": "int x;"}], ids=str)
 def test_refused(arguments: dict[str, Any]) -> None:
     same_as_pytorch(lambda torch: of(torch).Timer(**arguments))
 
@@ -108,9 +94,7 @@ def test_the_statement_is_run_and_timed() -> None:
     assert blocked.raw_times == [1.0] and blocked.number_per_run == 1
     assert pickle.loads(pickle.dumps(blocked)) == blocked
     seen: list[Any] = []
-    adaptive = timer.adaptive_autorange(
-        min_run_time=2.0, callback=lambda number, time: seen.append((number, time))
-    )
+    adaptive = timer.adaptive_autorange(min_run_time=2.0, callback=lambda number, time: seen.append((number, time)))
     assert len(adaptive.raw_times) == 4 == len(seen)
     assert adaptive.iqr == 0
     with pytest.raises(NotImplementedError):
@@ -133,9 +117,7 @@ def grid(b: Any, missing: int = 0, **given: Any) -> list[Any]:
             for threads in (1, 4):
                 task: dict[str, Any] = {"label": "Sums", "sub_label": label, "description": way}
                 spec = b.TaskSpec("x + 1", "pass", **(task | {"num_threads": threads} | given))
-                seconds = [
-                    each * times * ratio / threads for each in (1e-4, 1.1e-4, 1.2e-4, 0.9e-4)
-                ]
+                seconds = [each * times * ratio / threads for each in (1e-4, 1.1e-4, 1.2e-4, 0.9e-4)]
                 made.append(b.Measurement(10, seconds, spec))
     return made[: len(made) - missing]
 
@@ -155,9 +137,7 @@ TABLES: dict[str, Any] = {
     "two labels": lambda b: [task(b, [1e-3]), task(b, [2e-6], label="M")],
     "fluctuating": lambda b: [task(b, WILD), task(b, [1e-3, 1e-3], stmt="steady")],
     "far apart": lambda b: [task(b, [1e-9]), task(b, [2e-3], stmt="long")],
-    "close": lambda b: [
-        task(b, [each * 1e-3], stmt=str(each)) for each in (1, 1.005, 1.05, 1.5, 2, 5)
-    ],
+    "close": lambda b: [task(b, [each * 1e-3], stmt=str(each)) for each in (1, 1.005, 1.05, 1.5, 2, 5)],
     "none": lambda b: [],
 }
 SETTINGS: dict[str, Any] = {
@@ -167,7 +147,7 @@ SETTINGS: dict[str, Any] = {
     "by rows": lambda c: c.colorize(rowwise=True),
     "warnings": lambda c: c.highlight_warnings(),
     "all": lambda c: (c.trim_significant_figures(), c.colorize(), c.highlight_warnings()),
-}  # fmt: skip
+}
 
 
 @needs_oracle

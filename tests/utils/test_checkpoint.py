@@ -39,9 +39,7 @@ def leaf(torch: Any, *shape: int) -> Any:
 def test_gradients_and_dropout_masks_are_those_without(reentrant: bool) -> None:
     def program(torch: Any) -> Any:
         nn = torch.nn
-        net = nn.Sequential(
-            nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 3), nn.Softmax(-1)
-        )
+        net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 3), nn.Softmax(-1))
         x = torch.randn(5, 4, requires_grad=True)
         seen = []
         for checkpointed in (False, True):
@@ -67,9 +65,7 @@ def test_gradients_and_dropout_masks_are_those_without(reentrant: bool) -> None:
 def test_without_the_random_state_the_second_run_draws_on(reentrant: bool) -> None:
     def program(torch: Any) -> Any:
         x = torch.ones(20, requires_grad=True)
-        y = torch.utils.checkpoint.checkpoint(
-            torch.nn.Dropout(), x, use_reentrant=reentrant, preserve_rng_state=False
-        )
+        y = torch.utils.checkpoint.checkpoint(torch.nn.Dropout(), x, use_reentrant=reentrant, preserve_rng_state=False)
         y.sum().backward()
         return y.detach(), x.grad, torch.rand(2)
 
@@ -120,9 +116,7 @@ def test_several_outputs_and_arguments_of_all_kinds(reentrant: bool) -> None:
 
         x, y = leaf(torch, 4), leaf(torch, 4)
         index = torch.tensor([0, 2, 2])
-        a, b, c, d = torch.utils.checkpoint.checkpoint(
-            function, x, 2.5, index, None, True, y, use_reentrant=reentrant
-        )
+        a, b, c, d = torch.utils.checkpoint.checkpoint(function, x, 2.5, index, None, True, y, use_reentrant=reentrant)
         b.sum().backward()
         return a.detach(), b.detach(), c, d, x.grad, y.grad, a.requires_grad, c.requires_grad
 
@@ -171,9 +165,7 @@ def test_an_error_in_the_function_comes_through(reentrant: bool) -> None:
 def test_gradients_of_some_inputs_only(reentrant: bool, name: str) -> None:
     def program(torch: Any) -> Any:
         x, y = leaf(torch, 3), leaf(torch, 3)
-        out = torch.utils.checkpoint.checkpoint(
-            lambda x, y: (x * y).sin(), x, y, use_reentrant=reentrant
-        ).sum()
+        out = torch.utils.checkpoint.checkpoint(lambda x, y: (x * y).sin(), x, y, use_reentrant=reentrant).sum()
         if name == "grad":
             return torch.autograd.grad(out, x)
         out.backward(inputs=[y])
@@ -260,9 +252,7 @@ def test_in_a_chain(reentrant: bool) -> None:
 def test_checkpoint_sequential(reentrant: bool | None, segments: int) -> None:
     def program(torch: Any) -> Any:
         nn, calls = torch.nn, []
-        net = nn.Sequential(
-            nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 2), nn.Sigmoid()
-        )
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 2), nn.Sigmoid())
         for number, each in enumerate(net):
             each.register_forward_hook(lambda *_, number=number: calls.append(number))
         x = torch.randn(5, 3, requires_grad=True)
@@ -345,9 +335,7 @@ def test_gradcheck_through_a_checkpoint() -> None:
             return saved(torch, lambda x: (x.tanh() @ y).exp(), x)
 
         inputs = (leaf(torch, 2, 2), leaf(torch, 2, 2))
-        return torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(
-            function, inputs
-        )
+        return torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(function, inputs)
 
     same_as_pytorch(program)
 
@@ -463,9 +451,7 @@ def test_a_function_that_changes_is_found_out(change: str, early: bool) -> None:
                 return x.sin().exp().sum()
             if change == "fewer":
                 return x.exp().sum()
-            if (
-                change == "more"
-            ):  # (nobody sees it if the run stops as soon as all slots are filled)
+            if change == "more":  # (nobody sees it if the run stops as soon as all slots are filled)
                 return x.sin().exp().cos().sum()
             return (x[:2] if change == "shape" else x.float()).sin().exp().sum()
 
@@ -524,13 +510,7 @@ def test_contexts_are_entered_around_the_runs() -> None:
             return x.sin() + 1
 
         x = leaf(torch, 3)
-        out = saved(
-            torch,
-            function,
-            x,
-            context_fn=lambda: (noted("forward"), noted("again")),
-            early_stop=False,
-        )
+        out = saved(torch, function, x, context_fn=lambda: (noted("forward"), noted("again")), early_stop=False)
         events.append("backward")
         out.sum().backward()
         return events
@@ -546,9 +526,7 @@ def test_a_context_must_not_swallow_errors() -> None:
         def function(x: Any) -> Any:
             raise KeyError
 
-        saved(
-            torch, function, leaf(torch, 2), context_fn=lambda: (suppress(KeyError), nullcontext())
-        )
+        saved(torch, function, leaf(torch, 2), context_fn=lambda: (suppress(KeyError), nullcontext()))
 
     same_as_pytorch(program)
 
@@ -651,9 +629,7 @@ def test_what_was_recomputed_is_let_go_as_it_is_used() -> None:
             x = x.sin()
             references.append(weakref.ref(x._array))
             if x.requires_grad:
-                x.register_hook(
-                    lambda g: alive.append(sum(each() is not None for each in references))
-                )
+                x.register_hook(lambda g: alive.append(sum(each() is not None for each in references)))
         return x
 
     x = tinytorch.ones(10, requires_grad=True)

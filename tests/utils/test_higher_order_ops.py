@@ -28,9 +28,7 @@ def affine(first: Any, second: Any) -> Any:
 SCANS = [
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(2), matrix(torch)),
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(3), matrix(torch), dim=1),
-    lambda torch, f: f(
-        lambda s, x: (s + x, s * 2), torch.zeros(2), matrix(torch), dim=-2, reverse=True
-    ),
+    lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(2), matrix(torch), dim=-2, reverse=True),
     lambda torch, f: f(
         lambda s, x: ({"a": s["a"] + x[0]}, [x[0].sin(), x[1].sum()]),
         {"a": torch.zeros(2)},
@@ -46,9 +44,7 @@ SCANS = [
 ASSOCIATIVE = [
     lambda torch, f: f(torch.add, matrix(torch), 0, combine_mode="generic"),
     lambda torch, f: f(lambda a, b: a + b, matrix(torch), -1, True, "generic"),
-    lambda torch, f: f(
-        lambda a, b: a @ b, torch.arange(20.0).view(5, 2, 2), 0, combine_mode="generic"
-    ),
+    lambda torch, f: f(lambda a, b: a @ b, torch.arange(20.0).view(5, 2, 2), 0, combine_mode="generic"),
     lambda torch, f: f(affine, (matrix(torch), matrix(torch).cos()), 0, combine_mode="generic"),
     lambda torch, f: f(torch.add, matrix(torch), 0),
     lambda torch, f: f(torch.add, matrix(torch), 2, combine_mode="generic"),
@@ -60,11 +56,7 @@ ASSOCIATIVE = [
 ]
 MAPS = [
     lambda torch, f: f(lambda x, y: x + y, matrix(torch), torch.ones(2)),
-    lambda torch, f: f(
-        lambda x, y: [x[0].sum(), {"b": x[1] * y}],
-        [matrix(torch), torch.ones(3)],
-        torch.tensor(2.0),
-    ),
+    lambda torch, f: f(lambda x, y: [x[0].sum(), {"b": x[1] * y}], [matrix(torch), torch.ones(3)], torch.tensor(2.0)),
     lambda torch, f: f(lambda x: x + 1, matrix(torch)[:0]),
 ]
 FOREACH = [

@@ -28,7 +28,7 @@ def names(torch: Any) -> dict[str, Any]:
         "torch": torch,
         "tree": [1, {"b": 2, "a": (3, None)}, Pair(4, OrderedDict(x=5)), deque([6], maxlen=3), defaultdict(list, q=7)],
         **{each.__name__: each for each in (Pair, OrderedDict, defaultdict, deque)},
-    }  # fmt: skip
+    }
 
 
 SAME = """
@@ -85,9 +85,7 @@ def test_as_pytorch(line: str) -> None:
 
 
 def test_a_class_of_ones_own() -> None:
-    _pytree.register_pytree_node(
-        Box, lambda box: ([box.first, box.second], None), lambda items, _: Box(*items)
-    )
+    _pytree.register_pytree_node(Box, lambda box: ([box.first, box.second], None), lambda items, _: Box(*items))
     assert _pytree.tree_leaves(Box(1, [2])) == [1, 2]
     assert str(_pytree.tree_structure(Box(1, 2))) == "TreeSpec(Box, None, [*,\n  *])"
     assert _pytree.tree_map(lambda x: x + 1, Box(1, [2])).second == [3]

@@ -60,16 +60,11 @@ def test_histograms_pictures_and_texts(tmp_path: Path) -> None:
     assert (picture.height, picture.width, picture.colorspace) == (5, 6, 3)
     assert ("pictures", 7) in found
     assert b"a word" in found["note/text_summary", 7].tensor.string_val[0]
-    assert any(
-        tag == "accuracy" and np.isclose(v.simple_value, 0.9) for (tag, _), v in found.items()
-    )
+    assert any(tag == "accuracy" and np.isclose(v.simple_value, 0.9) for (tag, _), v in found.items())
 
 
 def test_graphs_are_refused(tmp_path: Path) -> None:
-    with (
-        SummaryWriter(tmp_path) as writer,
-        pytest.raises(NotImplementedError, match="traces the model"),
-    ):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(NotImplementedError, match="traces the model"):
         writer.add_graph(tinytorch.nn.Linear(1, 1), tinytorch.ones(1))
 
 

@@ -93,14 +93,10 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if not is_autocast_available(device_type):
-            raise RuntimeError(
-                f"User specified an unsupported autocast device_type '{device_type}'"
-            )
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        self._cache_enabled = (
-            is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        )
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         self._enabled = bool(enabled)
         if not enabled:
             return
@@ -124,11 +120,7 @@ class autocast:
     def __enter__(self) -> autocast:
         if self._enabled and self.device == "cpu":
             _check_there(self.fast_dtype)
-        before = (
-            is_autocast_enabled(self.device),
-            get_autocast_dtype(self.device),
-            is_autocast_cache_enabled(),
-        )
+        before = (is_autocast_enabled(self.device), get_autocast_dtype(self.device), is_autocast_cache_enabled())
         set_autocast_dtype(self.device, self.fast_dtype)
         set_autocast_enabled(self.device, self._enabled)
         set_autocast_cache_enabled(self._cache_enabled)
@@ -356,19 +348,14 @@ def _cast(value: Any, device_type: str, dtype: dtypes.dtype) -> Any:
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, Mapping):
-        return {
-            _cast(key, device_type, dtype): _cast(each, device_type, dtype)
-            for key, each in value.items()
-        }
+        return {_cast(key, device_type, dtype): _cast(each, device_type, dtype) for key, each in value.items()}
     if isinstance(value, Iterable):
         each_cast = (_cast(each, device_type, dtype) for each in value)
         return type(value)(each_cast) if isinstance(value, (list, tuple)) else each_cast
     return value
 
 
-def custom_fwd(
-    fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None
-) -> Any:
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None) -> Any:
     """Decorate `forward` of a `Function` for use under autocasting.
 
     Args:

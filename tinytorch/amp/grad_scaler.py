@@ -144,9 +144,7 @@ class GradScaler:
         scale, key = self._check("unscale_"), id(optimizer)
         stage = self._stages.get(key, _READY)
         if stage == _UNSCALED:
-            raise RuntimeError(
-                "unscale_() has already been called on this optimizer since the last update()."
-            )
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if stage == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         gradients = [

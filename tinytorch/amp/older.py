@@ -15,9 +15,7 @@ __all__ = ["deprecated", "older_autocast", "older_scaler"]
 def deprecated(name: str, instead: str) -> None:
     """Warn of the call, two levels up, of something deprecated."""
     warnings.warn(
-        f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.",
-        FutureWarning,
-        stacklevel=3,
+        f"`torch.{name}(args...)` is deprecated. Please use `torch.amp.{instead}` instead.", FutureWarning, stacklevel=3
     )
 
 
@@ -30,9 +28,7 @@ def older_autocast(device: str, usual: dtypes.dtype) -> Any:
     """
 
     class Autocast(autocast):
-        def __init__(
-            self, enabled: bool = True, dtype: dtypes.dtype = usual, cache_enabled: bool = True
-        ) -> None:
+        def __init__(self, enabled: bool = True, dtype: dtypes.dtype = usual, cache_enabled: bool = True) -> None:
             deprecated(f"{device}.amp.autocast", f"autocast('{device}', args...)")
             super().__init__(device, dtype, enabled, cache_enabled)
 

@@ -70,10 +70,7 @@ class _Package(ModuleType):
     """This package, in which `gradcheck` and `picture` are the functions: also when the modules of that name come."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(
-            name,
-            getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value,
-        )
+        super().__setattr__(name, getattr(value, name) if name in _WHERE and isinstance(value, ModuleType) else value)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -17,9 +17,7 @@ from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 
-__all__ = [
-    "detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly",
-]  # fmt: skip
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: Where the frames of an op itself are: they say nothing to its caller.
@@ -33,9 +31,7 @@ class Anomaly(DispatchMode):
         self.check_nan = check_nan
         self._evaluating: Any = None  # the node that runs backward
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, whose node knows the lines that led to it."""
         result = caller(*args, **kwargs)
         for node in nodes_of(result):
@@ -57,9 +53,7 @@ class Anomaly(DispatchMode):
             if self.check_nan and not isinstance(node, Start):
                 for k, g in enumerate(grads):
                     if g is not None and np.isnan(g._array).any():
-                        raise RuntimeError(
-                            f"Function '{node.name()}' returned nan values in its {k}th output."
-                        )
+                        raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
         except Exception:
             _report(node)
             raise
@@ -93,8 +87,7 @@ def _report(node: Any) -> None:
         text = (
             "No forward pass information available."
             if lines is None
-            else "Traceback of forward call that induced the previous calculation:\n"
-            + "".join(lines)
+            else "Traceback of forward call that induced the previous calculation:\n" + "".join(lines)
         )
         _warn(f"\n\nPrevious calculation was induced by {node.name()}. {text}")
 

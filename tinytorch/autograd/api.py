@@ -59,11 +59,7 @@ def backward(
         tensor([5., 5.])
     """
     if grad_variables is not None:
-        warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
@@ -144,15 +140,7 @@ def grad(
         several = _rows(outputs, grad_outputs)
         unused_too = allow_unused or materialize_grads
         rows = [
-            grad(
-                outputs,
-                inputs,
-                row,
-                retain or row is not several[-1],
-                create_graph,
-                True,
-                unused_too,
-            )
+            grad(outputs, inputs, row, retain or row is not several[-1], create_graph, True, unused_too)
             for row in several
         ]
         stacked = [_stacked(each) for each in zip(*rows, strict=True)]
@@ -175,9 +163,7 @@ def grad(
         found = captured.get(edge)
         if found is None and materialize_grads:
             if not isinstance(target, Tensor):
-                raise RuntimeError(
-                    "materialize_grads cannot be used when the given input is a GradientEdge"
-                )
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             found = wrap(np.zeros_like(target._array))
             found._requires_grad = create_graph
         elif found is None and not allow_unused:
@@ -215,9 +201,7 @@ def _targets(inputs: Any, caller: str) -> tuple[Place, ...]:
         raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
     for each in several:
         if not isinstance(each, (Tensor, GradientEdge)):
-            raise RuntimeError(
-                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
-            )
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}")
     return several
 
 
@@ -335,15 +319,11 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
             " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
             "var_no_grad = var.detach()."
         )
-        raise RuntimeError(
-            f"you can only change requires_grad flags of leaf variables.{'' if value else hint}"
-        )
+        raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{'' if value else hint}")
     if value and not self.dtype.is_floating_point:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and self._cell is None and not local.state.inference:
-        raise RuntimeError(
-            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
-        )
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     self._requires_grad = bool(value)
     view = self._view
     if view is not None:
@@ -402,9 +382,7 @@ def _grad(self: Tensor) -> Tensor | None:
 def _set_grad(self: Tensor, g: Tensor | None) -> None:
     if g is not None:
         if not isinstance(g, Tensor):
-            raise TypeError(
-                f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}"
-            )
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}")
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if g._array.dtype != self._array.dtype:
@@ -577,9 +555,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._requires_grad and not value.dtype.is_floating_point:
-        raise RuntimeError(
-            "data set to a tensor that requires gradients must be floating point or complex dtype"
-        )
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     self._array = value._array
 
 

@@ -31,9 +31,7 @@ from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
 from tinytorch.core.tensor import Tensor, wrap
 
-__all__ = [
-    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
-]  # fmt: skip
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 Tangents = list[Tensor | None]
 
@@ -72,9 +70,7 @@ class Level(DispatchMode):
         """
         for what, each in (("primal", primal), ("tangent", tangent)):
             if not each.is_floating_point():
-                raise ValueError(
-                    f"Expected {what} to be floating point or complex, but got: {each.dtype}"
-                )
+                raise ValueError(f"Expected {what} to be floating point or complex, but got: {each.dtype}")
         made = _alias(primal)
         self._set(made, tangent)
         return made
@@ -144,9 +140,7 @@ class Level(DispatchMode):
 
     # What it does beside each call ----------------------------------------------------------------
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having given its outputs their tangents."""
         if local.state.inference:
             return caller(*args, **kwargs)
@@ -156,9 +150,7 @@ class Level(DispatchMode):
         inputs = values[op.inputs[0]] if op.many is not None else [values[i] for i in op.inputs]
         if isinstance(inputs, Tensor):
             inputs = (inputs,)
-        tangents: list[Any] = [
-            self.tangent(x) if isinstance(x, Tensor) else None for x in inputs or ()
-        ]
+        tangents: list[Any] = [self.tangent(x) if isinstance(x, Tensor) else None for x in inputs or ()]
         if all(tangent is None for tangent in tangents):
             return caller(*args, **kwargs)
         x = values[0]
@@ -197,11 +189,7 @@ class Level(DispatchMode):
         return result
 
     def _call_function(
-        self,
-        function: type[Function],
-        caller: Callable[..., Any],
-        ctx: FunctionNode,
-        args: tuple[Any, ...],
+        self, function: type[Function], caller: Callable[..., Any], ctx: FunctionNode, args: tuple[Any, ...]
     ) -> Any:
         tangents = [self.tangent(x) if isinstance(x, Tensor) else None for x in args]
         result = caller(ctx, args)
@@ -228,9 +216,7 @@ class Level(DispatchMode):
             if tangent is None:
                 continue
             if not isinstance(tangent, Tensor):
-                raise RuntimeError(
-                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}."
-                )
+                raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}.")
             if not isinstance(out, Tensor) or not _is_float(out) or k in ctx.constant:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
@@ -240,8 +226,7 @@ class Level(DispatchMode):
                 _check_view(out, tangent, args, tangents)
                 self._set(out, tangent)
             elif any(
-                tangent is each and each._version != version
-                for each, version in zip(given, versions, strict=True)
+                tangent is each and each._version != version for each, version in zip(given, versions, strict=True)
             ):
                 self._write(out, tangent)
             else:
@@ -283,9 +268,7 @@ def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:
         del tangents[key]
 
 
-def push_forward(
-    op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tangents: Tangents
-) -> Tangents:
+def push_forward(op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tangents: Tangents) -> Tangents:
     """Return the tangents of the outputs of a call, given those of its inputs (None where there is none)."""
     given = tuple([isinstance(values[i], Tensor) for i in op.inputs])
     needs = tuple([tangent is not None for tangent in tangents])
@@ -305,9 +288,7 @@ def push_forward(
     return [None if total is None else _fitted(total, outs[0])]
 
 
-def _transposed(
-    op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], tangents: Tangents
-) -> Tangents:
+def _transposed(op: Op, plan: Plan, saved: list[Any], outs: tuple[Tensor, ...], tangents: Tangents) -> Tangents:
     """Return the tangents of the outputs by the derivative of the op's formulas with respect to `g`."""
     node = _new(op.node_class)
     node.plan, node.saved = plan, saved
@@ -317,9 +298,7 @@ def _transposed(
     recording = local.state.grad
     with enable_grad():
         gs = [
-            _zeros_like(out).requires_grad_()
-            if out._array.dtype.kind in FLOATS and number not in op.nondiff
-            else None
+            _zeros_like(out).requires_grad_() if out._array.dtype.kind in FLOATS and number not in op.nondiff else None
             for number, out in enumerate(outs)
         ]
         grads = node.backward(tuple(gs) if node.outputs > 1 else gs[0], True, None)
@@ -388,9 +367,7 @@ def _zeros_like(x: Tensor) -> Tensor:
 def _alias(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, in the same place of the graph, with an array of its own."""
     made: Tensor = x.view_as(x)
-    if (
-        x._edge is not None or not x._requires_grad
-    ):  # else it stays a view, and is not to be written to
+    if x._edge is not None or not x._requires_grad:  # else it stays a view, and is not to be written to
         made._view = None
     return made
 
@@ -549,9 +526,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not levels or level not in (None, 0):
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}"
-        )
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     return levels[-1].unpack(tensor)
 
 

@@ -29,9 +29,7 @@ from tinytorch.core.op import INFERENCE_NOT_SAVED, modified
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
 
-__all__ = [
-    "BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable",
-]  # fmt: skip
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
 
 class FunctionNode(Node):
@@ -144,9 +142,7 @@ class FunctionNode(Node):
             many = self.outputs > 1
             shapes, kinds = (self.shape, self.dtype) if many else ((self.shape,), (self.dtype,))
             # (PyTorch's own functions switch that off.)
-            without = (
-                () if self.attributes.get("_materialize_non_diff_grads", True) else self.constant
-            )
+            without = () if self.attributes.get("_materialize_non_diff_grads", True) else self.constant
             for k, each in enumerate(gs):
                 if each is None and kinds[k] is not None and k not in without:
                     gs[k] = wrap(np.zeros(shapes[k], kinds[k]))
@@ -299,8 +295,7 @@ class FunctionCtx:
 def _of_node(name: str) -> Any:
     """Return an attribute of `ctx` that is the node's."""
     return property(
-        lambda self: getattr(self._graph_node, name),
-        lambda self, value: setattr(self._graph_node, name, value),
+        lambda self: getattr(self._graph_node, name), lambda self, value: setattr(self._graph_node, name, value)
     )
 
 
@@ -318,16 +313,13 @@ class BackwardCFunction(FunctionCtx):
         self.__dict__ = node.attributes
 
     to_save, dirty_tensors, non_differentiable, needs_input_grad, saved_for_forward = map(
-        _of_node,
-        ("to_save", "dirty_tensors", "non_differentiable", "needs_input_grad", "_for_forward"),
+        _of_node, ("to_save", "dirty_tensors", "non_differentiable", "needs_input_grad", "_for_forward")
     )
 
     @property
     def materialize_grads(self) -> Any:
         """Whether `backward` gets zeros instead of None; can only be set."""
-        raise AttributeError(
-            f"attribute 'materialize_grads' of '{type(self).__name__}' is not readable"
-        )
+        raise AttributeError(f"attribute 'materialize_grads' of '{type(self).__name__}' is not readable")
 
     @materialize_grads.setter
     def materialize_grads(self, value: Any) -> None:
@@ -350,9 +342,7 @@ class BackwardCFunction(FunctionCtx):
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
         """The old name of `saved_tensors`."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
     @property
@@ -414,13 +404,9 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: Any, body: Any) -> None:
         super().__init__(name, bases, body)
-        cls._node_class = type(
-            f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls}
-        )
+        cls._node_class = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "function": cls})
         cls._backward_cls = type(
-            f"{name}Backward",
-            (BackwardCFunction,),
-            {"_forward_cls": cls, "_face_of": cls._node_class},
+            f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls, "_face_of": cls._node_class}
         )
 
 
@@ -479,9 +465,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; to be given by the subclass."""
-        raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function."
-        )
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -554,20 +538,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         node.places = tuple([k for k, each in enumerate(args) if isinstance(each, Tensor)])
         for k in node.places:
             refresh(args[k])
-        node.needs_input_grad = tuple(
-            [isinstance(each, Tensor) and each._requires_grad for each in args]
-        )
+        node.needs_input_grad = tuple([isinstance(each, Tensor) and each._requires_grad for each in args])
         recording = state.grad
         recorded = recording and True in node.needs_input_grad
         node.edges = ()
         if recorded:
             tensors = [args[k] for k in node.places]
-            node.edges = tuple(
-                [
-                    (each._edge or leaf_edge(each)) if each._requires_grad else None
-                    for each in tensors
-                ]
-            )
+            node.edges = tuple([(each._edge or leaf_edge(each)) if each._requires_grad else None for each in tensors])
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False
@@ -586,9 +563,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _positional(
-    forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int
-) -> tuple[Any, ...]:
+def _positional(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], skipped: int) -> tuple[Any, ...]:
     """Return all arguments of a call in order; of forward's parameters the first are `skipped` (`ctx`)."""
     code = forward.__code__
     names = code.co_varnames[skipped : code.co_argcount]
@@ -612,11 +587,7 @@ def _positional(
 
 
 def _finish(
-    node: FunctionNode,
-    args: tuple[Any, ...],
-    results: tuple[Any, ...],
-    recorded: bool,
-    separate: bool,
+    node: FunctionNode, args: tuple[Any, ...], results: tuple[Any, ...], recorded: bool, separate: bool
 ) -> list[Any]:
     """Make the results outputs of the node, and let it keep what is to be saved."""
     to_save = node.to_save or ()
@@ -628,9 +599,7 @@ def _finish(
         if recorded and each is not None and each._cell is None:
             raise RuntimeError(INFERENCE_NOT_SAVED)
     # What `setup_context` saves of an input that was returned is not the output that is made of it: an error below.
-    kept: set[int] = (
-        {id(each) for each in (*to_save, *(node._for_forward or ()))} if separate else set()
-    )
+    kept: set[int] = {id(each) for each in (*to_save, *(node._for_forward or ()))} if separate else set()
     constant = _marked(node.non_differentiable, "mark_non_differentiable only accepts variable")
     dirty = _marked(node.dirty_tensors, "mark_dirty can only accept variable")
     given = {id(each) for each in args if isinstance(each, Tensor)}
@@ -820,6 +789,4 @@ class Error(Node):
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Raise."""
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

@@ -27,11 +27,7 @@ _OUTPUTS = "outputs of the user-provided function"
 
 
 def vjp(
-    func: Callable[..., Any],
-    inputs: Tensor | Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
+    func: Callable[..., Any], inputs: Tensor | Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and `v` times its Jacobian, by one walk backward.
 
@@ -67,11 +63,7 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Any],
-    inputs: Tensor | Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
+    func: Callable[..., Any], inputs: Tensor | Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and its Jacobian times `v`, by walking backward through a walk backward.
 
@@ -166,20 +158,14 @@ def jacobian(
             )
         rows = []
         for number, out in enumerate(outs):
-            found = [
-                _row(out, unit, xs, create_graph, strict, number) for unit in unit_tensors(out)
-            ]
+            found = [_row(out, unit, xs, create_graph, strict, number) for unit in unit_tensors(out)]
             columns = zip(*found, strict=True) if found else [()] * len(xs)
-            blocks = [
-                jacobian_block(column, 0, out, x) for column, x in zip(columns, xs, strict=True)
-            ]
+            blocks = [jacobian_block(column, 0, out, x) for column, x in zip(columns, xs, strict=True)]
             rows.append(_left(tuple(blocks), several, create_graph))
     return tuple(rows) if several_out else rows[0]
 
 
-def _row(
-    out: Tensor, unit: Tensor, xs: Tensors, create_graph: bool, strict: bool, number: int
-) -> list[Tensor]:
+def _row(out: Tensor, unit: Tensor, xs: Tensors, create_graph: bool, strict: bool, number: int) -> list[Tensor]:
     """Return the gradients of one element of an output, the one where `unit` is 1."""
     found = _grad((out,), xs, (unit,), create_graph, retain_graph=True)
     for k, g in enumerate(found if strict else ()):
@@ -201,9 +187,7 @@ def jacobian_block(parts: Sequence[Tensor], dim: int, out: Tensor, x: Tensor) ->
     return stack(parts, dim).view(shape) if parts else wrap(np.zeros_like(out._array, shape=shape))
 
 
-def _jacobian_forward(
-    func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, vectorize: bool
-) -> Any:
+def _jacobian_forward(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
     for name, given in (("create_graph", create_graph), ("strict", strict)):
         if given:
             error = NotImplementedError if name == "create_graph" else RuntimeError
@@ -231,9 +215,7 @@ def _jacobian_forward(
     return tuple(columns) if several_out else columns[0]
 
 
-def forward_jacobian(
-    func: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]
-) -> list[list[Tensor]]:
+def forward_jacobian(func: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> list[list[Tensor]]:
     """Return the blocks `[i][j]` of the Jacobian for output i and input j, by one call for each element of the inputs.
 
     Args:
@@ -250,10 +232,7 @@ def forward_jacobian(
     if not any(columns):
         outs = func(None, *inputs)  # for the outputs' shapes
     return [
-        [
-            jacobian_block([column[i] for column in columns[j]], -1, out, x)
-            for j, x in enumerate(inputs)
-        ]
+        [jacobian_block([column[i] for column in columns[j]], -1, out, x) for j, x in enumerate(inputs)]
         for i, out in enumerate(outs)
     ]
 
@@ -324,11 +303,7 @@ def hessian(
 
 
 def vhp(
-    func: Callable[..., Any],
-    inputs: Tensor | Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
+    func: Callable[..., Any], inputs: Tensor | Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)`, a scalar, and `v` times its Hessian.
 
@@ -365,11 +340,7 @@ def vhp(
 
 
 def hvp(
-    func: Callable[..., Any],
-    inputs: Tensor | Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
+    func: Callable[..., Any], inputs: Tensor | Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)`, a scalar, and its Hessian times `v`.
 
@@ -430,12 +401,7 @@ def _as_tensors(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
 def _entered(xs: Tensors, create_graph: bool, need_graph: bool = True) -> Tensors:
     """Return tensors on the same memory to compute with; with `create_graph`, connected to those given."""
     return tuple(
-        [
-            x.view_as(x)
-            if create_graph and x.requires_grad
-            else x.detach().requires_grad_(need_graph)
-            for x in xs
-        ]
+        [x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph) for x in xs]
     )
 
 
@@ -457,16 +423,12 @@ def _checked_vector(
     vs = _entered(vs, create_graph, need_graph=False)
     if len(vs) != len(like):
         if several:
-            raise RuntimeError(
-                f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}."
-            )
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
         raise RuntimeError("The given v should contain a single Tensor.")
     for k, (each, other) in enumerate(zip(vs, like, strict=True)):
         if each.shape != other.shape:
             entry = f"Entry {k} in " if several else ""
-            raise RuntimeError(
-                f"{entry}v has invalid size: should be {other.shape} but got {each.shape}."
-            )
+            raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {each.shape}.")
     return vs
 
 
@@ -496,9 +458,7 @@ def _scalar_output(result: Any, function: str, strict: bool) -> Tensor:
     if several:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outs[0].numel() != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {function} should contain a single element"
-        )
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
     return outs[0]
 
 
@@ -516,12 +476,10 @@ def _value_and_gradient(
 
 _NOT_STRICT = "This is not allowed in strict mode."
 _NO_VECTOR_OUT = (
-    "The vector v can only be None if the user-provided function returns a single Tensor with a single "
-    "element."
+    "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
 )
 _NO_VECTOR_IN = (
-    "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
-    "element."
+    "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
 )
 _CONSTANT_GRADIENT = "The gradient with respect to input {} is independent of the inputs of the user-provided function."
 _CONSTANT_JACOBIAN = (
@@ -569,18 +527,12 @@ def _check_all_tracked(tensors: Sequence[Tensor | None], otherwise: str) -> None
 
 
 def _zeros_for_none(
-    found: Sequence[Tensor | None],
-    like: Tensors,
-    create_graph: bool,
-    strict: bool,
-    independent: tuple[str, str],
+    found: Sequence[Tensor | None], like: Tensors, create_graph: bool, strict: bool, independent: tuple[str, str]
 ) -> list[Tensor]:
     """Return the gradients with zeros where there is none, which in strict mode is an error."""
     for k, each in enumerate(found if strict else ()):
         if each is None:
             raise RuntimeError(f"{independent[0].format(k)} {_NOT_STRICT}")
         if create_graph and not each.requires_grad:
-            raise RuntimeError(
-                f"{independent[1].format(k)} {_NOT_STRICT[:-1]} when create_graph=True."
-            )
+            raise RuntimeError(f"{independent[1].format(k)} {_NOT_STRICT[:-1]} when create_graph=True.")
     return [zeros_like(x) if each is None else each for each, x in zip(found, like, strict=True)]

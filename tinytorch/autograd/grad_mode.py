@@ -161,8 +161,7 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise TypeError(
-                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{type(mode).__name__}"
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
         super().__init__()
         self.mode = mode

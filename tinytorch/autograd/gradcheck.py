@@ -84,12 +84,7 @@ def gradcheck(
     """
     _need(check_forward_ad or check_backward_ad, "check_forward_ad", "check_backward_ad")
     _entails(check_batched_grad, "check_batched_grad", check_backward_ad, "check_backward_ad")
-    _entails(
-        check_batched_forward_grad,
-        "check_batched_forward_grad",
-        check_forward_ad,
-        "check_forward_ad",
-    )
+    _entails(check_batched_forward_grad, "check_batched_forward_grad", check_forward_ad, "check_forward_ad")
     arguments = _as_tuple(inputs)
     _check_inputs(arguments)
     try:
@@ -169,8 +164,7 @@ def gradgradcheck(
 
     def gradients(*given: Any) -> tuple[Tensor, ...]:
         both = [  # forward mode hands in detached tensors
-            each.requires_grad_() if want else each
-            for each, want in zip(given, wanted, strict=True)
+            each.requires_grad_() if want else each for each, want in zip(given, wanted, strict=True)
         ]
         found = grad(
             _differentiable(func(*both[:count])),
@@ -234,9 +228,7 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-        if each.numel() and any(
-            stride == 0 < size - 1 for stride, size in zip(each.stride(), each.shape, strict=True)
-        ):
+        if each.numel() and any(stride == 0 < size - 1 for stride, size in zip(each.stride(), each.shape, strict=True)):
             raise RuntimeError(
                 f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call "
@@ -244,8 +236,7 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
             )
     if not any(map(_requires_grad, arguments)):
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
 
 
@@ -391,9 +382,7 @@ def _compare_jacobians(problem: _Problem, forward: bool) -> None:
 
 
 def _compare_projections(problem: _Problem, forward: bool) -> None:
-    generator = (
-        Generator()
-    )  # PyTorch's: always the same vectors, and the user's generator is left alone
+    generator = Generator()  # PyTorch's: always the same vectors, and the user's generator is left alone
     us = [_random_vector(each, generator) for each in problem.wanted]
     vs = [] if forward else [_random_vector(each, generator) for each in problem.outputs]
     numerical = [problem.numerical(j, u) for j, u in enumerate(us)]
@@ -402,9 +391,7 @@ def _compare_projections(problem: _Problem, forward: bool) -> None:
     if forward:
         analytical = [problem.by_forward(j, u) for j, u in enumerate(us)]
     else:
-        products = [
-            problem.by_backward(output, v) for output, v in zip(problem.outputs, vs, strict=True)
-        ]
+        products = [problem.by_backward(output, v) for output, v in zip(problem.outputs, vs, strict=True)]
     for j, u in enumerate(us):
         for i, column in enumerate(problem.columns):
             theirs = numerical[j][column][0]
@@ -449,9 +436,7 @@ def _in_slow_mode(problem: _Problem, i: int, j: int, forward: bool) -> str:
     """Return what whole Jacobians would have said of a mismatch of their projections."""
     column = problem.columns[i]
     numerical = problem.numerical(j)[column]
-    analytical = (
-        problem.by_forward(j)[column] if forward else problem.by_backward(problem.outputs[i])[j]
-    )
+    analytical = problem.by_forward(j)[column] if forward else problem.by_backward(problem.outputs[i])[j]
     text = (
         "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode, of random "
         "projections. Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
@@ -480,18 +465,8 @@ def _check_batched_gradients(problem: _Problem) -> None:
     """Check that the gradients of a batch of vectors are those of each."""
     for output in problem.outputs:
         vectors = _random_batch(output)
-        each = [
-            grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True)
-            for vector in vectors
-        ]
-        found = grad(
-            output,
-            problem.wanted,
-            vectors,
-            retain_graph=True,
-            allow_unused=True,
-            is_grads_batched=True,
-        )
+        each = [grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True) for vector in vectors]
+        found = grad(output, problem.wanted, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True)
         for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
             if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
                 raise GradcheckError(_mismatch_of_batch(f"input {j}", batch, stack(rows)))
@@ -535,9 +510,7 @@ def _check_undefined_gradients(problem: _Problem) -> None:
             found = grad(outputs, problem.wanted, zeros, allow_unused=True)
         except RuntimeError as error:
             _warn_of_undefined_gradients()
-            raise GradcheckError(
-                "Expected backward function to handle undefined output grads."
-            ) from error
+            raise GradcheckError("Expected backward function to handle undefined output grads.") from error
         if any(g is not None and not g.eq(0).all() for g in found):
             _warn_of_undefined_gradients()
             raise GradcheckError(
@@ -561,8 +534,7 @@ def _check_undefined_tangents(problem: _Problem) -> None:
     tangents = [_random_vector(each, generator).reshape(each.shape) for each in problem.wanted]
     for j, each in enumerate(problem.wanted):
         with_zeros, without = (
-            problem.tangents([*tangents[:j], other, *tangents[j + 1 :]])
-            for other in (zeros_like(each), None)
+            problem.tangents([*tangents[:j], other, *tangents[j + 1 :]]) for other in (zeros_like(each), None)
         )
         for i, (one, two) in enumerate(zip(with_zeros, without, strict=True)):
             if one is not None and two is not None and not allclose(one, two):

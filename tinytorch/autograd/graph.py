@@ -54,9 +54,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         (tensor([3., 3.]),)
     """
     if not tensor.requires_grad:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        )
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, number = tensor._edge or leaf_edge(tensor)
     return GradientEdge(node.shown(), number)
 
@@ -87,9 +85,7 @@ class _MultiHandle(RemovableHandle):
             handle.remove()
 
 
-def register_multi_grad_hook(
-    tensors: Sequence[Tensor], fn: Hook, *, mode: str = "all"
-) -> RemovableHandle:
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str = "all") -> RemovableHandle:
     """Run `fn` once in a backward, when gradients of several tensors are there.
 
     Args:
@@ -139,12 +135,7 @@ def register_multi_grad_hook(
             fn(arrived.pop(watch.number)[1])
 
     return _MultiHandle(
-        tuple(
-            [
-                each.register_hook(functools.partial(arrive, index))
-                for index, each in enumerate(tensors)
-            ]
-        )
+        tuple([each.register_hook(functools.partial(arrive, index)) for index, each in enumerate(tensors)])
     )
 
 

@@ -16,18 +16,7 @@ from tinytorch.core.device import cpu, device
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import FREED, AccumulateGrad, Edge, Hook, Node, within
 from tinytorch.core.mode import local
-from tinytorch.core.op import (
-    INPUT,
-    OUTPUT,
-    PACKED,
-    PLAIN,
-    RESIDUAL,
-    SHAPE,
-    TENSORS,
-    Op,
-    OpNode,
-    Plan,
-)
+from tinytorch.core.op import INPUT, OUTPUT, PACKED, PLAIN, RESIDUAL, SHAPE, TENSORS, Op, OpNode, Plan
 from tinytorch.core.tensor import Tensor, wrap
 
 __all__ = ["InputMetadata", "SavedTensor", "attached", "packed", "unpacked"]
@@ -142,9 +131,7 @@ def _pack(self: OpNode, pack: Callable[[Tensor], Any], unpack: Callable[[Any], A
     self.plan, self.saved = _of_packed(plan), items
 
 
-def _pack_one(
-    self: OpNode, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]
-) -> None:
+def _pack_one(self: OpNode, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
     """Keep what `pack` makes of one saved tensor instead of it."""
     items, before = list(self.saved), self.plan
     items[k] = (packed(self._alone(k), pack), unpack)
@@ -166,9 +153,7 @@ def _alone(self: OpNode, k: int) -> Tensor:
     return tensor
 
 
-def _unpack_by_hook(
-    self: OpNode, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool
-) -> Tensor | None:
+def _unpack_by_hook(self: OpNode, source: tuple[int, Any], item: tuple[Any, Any], create_graph: bool) -> Tensor | None:
     kind, position = source
     if kind == RESIDUAL and create_graph:
         return None
@@ -219,9 +204,7 @@ def _of_packed(plan: Plan) -> Plan:
     if plan.packed is None:
         made = plan.packed = Plan(plan.joint, plan.many, plan.any_number)
         made.rules, made.holds_tensors, made.packed = plan.rules, plan.holds_tensors, made
-        made.sources = [
-            (PACKED, source) if source[0] in TENSORS else source for source in plan.sources
-        ]
+        made.sources = [(PACKED, source) if source[0] in TENSORS else source for source in plan.sources]
     return plan.packed
 
 
@@ -279,9 +262,7 @@ def _stem(op: Op) -> str:
 
 
 # Reductions over several dimensions.
-_OVER_SEVERAL = (
-    "Amax", "Amin", "LinalgVectorNorm", "Logsumexp", "Mean", "Nansum", "Std", "Sum", "Var",
-)  # fmt: skip
+_OVER_SEVERAL = ("Amax", "Amin", "LinalgVectorNorm", "Logsumexp", "Mean", "Nansum", "Std", "Sum", "Var")
 
 
 # What PyTorch calls the second input where it is not `other`, by the nodes' names.
@@ -290,10 +271,8 @@ _SECOND = {
     "mat2": ("Mm", "Bmm"),
     "vec": ("Mv",),
     "tensor": ("Dot",),
-    "target": (
-        "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "MseLoss", "SmoothL1Loss",
-    ),
-}  # fmt: skip
+    "target": ("BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "MseLoss", "SmoothL1Loss"),
+}
 
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -354,9 +333,7 @@ class SavedTensor:
                 "backward."
             )
         if k is None or node.saved[k] is None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor with value None is forbidden"
-            )
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if callable(node.saved[k][1]):
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
@@ -386,8 +363,7 @@ def unpacked(value: Any, unpack: Callable[[Any], Any]) -> Tensor:
         tensor = unpack(value)
     if not isinstance(tensor, Tensor):
         raise TypeError(
-            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-            f"{type(tensor).__name__}"
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
         )
     return tensor
 

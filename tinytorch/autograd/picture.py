@@ -57,10 +57,7 @@ LOOKS = {
 
 
 def picture(
-    tensors: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
-    params: Any = None,
-    *,
-    show_saved: bool = False,
+    tensors: Tensor | Sequence[Tensor] | Mapping[str, Tensor], params: Any = None, *, show_saved: bool = False
 ) -> Picture:
     """Return a picture of the graph that `tensors` were computed by (tinytorch's own; PyTorch has none).
 
@@ -204,9 +201,7 @@ class Picture:
         elif suffix == ".md":
             text = f"```mermaid\n{self.mermaid}\n```"
         else:
-            raise ValueError(
-                f"a picture is saved as .svg, .dot, .gv, .mmd or .md, not as '{suffix}'"
-            )
+            raise ValueError(f"a picture is saved as .svg, .dot, .gv, .mmd or .md, not as '{suffix}'")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text + "\n")
 
@@ -222,11 +217,7 @@ class Picture:
 
     def __repr__(self) -> str:
         counts = []
-        for kind, plural in (
-            ("leaf", "leaves"),
-            ("operation", "operations"),
-            ("result", "results"),
-        ):
+        for kind, plural in (("leaf", "leaves"), ("operation", "operations"), ("result", "results")):
             count = sum(box.kind == kind for box in self._boxes)
             counts.append(f"{count} {kind if count == 1 else plural}")
         return f"Picture({', '.join(counts)})"
@@ -270,9 +261,7 @@ def _named(params: Any) -> Iterable[tuple[str, Tensor]]:
 
 def _check(name: Any, tensor: Any) -> None:
     if not isinstance(name, str) or not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"expected a name and a Tensor, not {type(name).__name__} and {type(tensor).__name__}"
-        )
+        raise TypeError(f"expected a name and a Tensor, not {type(name).__name__} and {type(tensor).__name__}")
 
 
 def _edge_of(tensor: Tensor) -> Edge:
@@ -314,9 +303,7 @@ def _saved(node: Node) -> list[str]:
     """Return a line for each tensor that a node keeps for its backward."""
     if node.saved is None:
         return ["freed by backward"]
-    kept: list[
-        tuple[str, Any]
-    ] = []  # names with a tensor or an array; or None, for what a hook packed
+    kept: list[tuple[str, Any]] = []  # names with a tensor or an array; or None, for what a hook packed
     if isinstance(node, OpNode):
         names = {INPUT: node.op.arguments, RESIDUAL: node.op.residuals}
         for source, item in zip(node.plan.sources, node.saved, strict=True):
@@ -331,8 +318,7 @@ def _saved(node: Node) -> list[str]:
                 kept.append((f"[{k}]", item[0] if len(item) == 4 else None))
     arrays = [(name, getattr(value, "_array", value)) for name, value in kept]
     return [
-        f"keeps {name}: "
-        + ("packed by a hook" if array is None else _described(array.dtype, array.shape))
+        f"keeps {name}: " + ("packed by a hook" if array is None else _described(array.dtype, array.shape))
         for name, array in arrays
     ]
 
@@ -347,9 +333,9 @@ def _plain(text: str) -> str:
 
 
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
-_MERMAID = str.maketrans({
-    "#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "\\": "#92;", "`": "#96;",
-})  # fmt: skip
+_MERMAID = str.maketrans(
+    {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "\\": "#92;", "`": "#96;"}
+)
 _DOT = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
@@ -448,9 +434,7 @@ class Layout:
                 break
             near = self.down if sweep % 2 else self.up
             for items in reversed(layers) if sweep % 2 else layers:
-                key = {
-                    item: _mean([place[each] for each in near[item]], place[item]) for item in items
-                }
+                key = {item: _mean([place[each] for each in near[item]], place[item]) for item in items}
                 items.sort(key=key.__getitem__)
                 for k, item in enumerate(items):
                     place[item] = k
@@ -479,8 +463,7 @@ class Layout:
         # Leaves give way: what is computed goes where what is computed before and after it is.
         computed = [[each for each in up if self.up[each]] or up for up in self.up]
         both = [up + down for up, down in zip(computed, self.down, strict=True)]
-        weights = [8.0 if not width else 1.0 if up else 0.02
-                   for width, up in zip(self.width, self.up, strict=True)]  # fmt: skip
+        weights = [8.0 if not width else 1.0 if up else 0.02 for width, up in zip(self.width, self.up, strict=True)]
         # In the end, what follows one thing and is followed by one stands right below.
         straight = [up if len(up) == 1 == len(self.down[up[0]]) else [] for up in computed]
         sweeps = [computed, self.down] * (_SWEEPS // 2) + [both] * _SWEEPS + [straight]
@@ -565,14 +548,11 @@ def _drawn(boxes: list[Box], arrows: list[Arrow], several: set[int], kinds: list
         "</g>",
     ]
     tops = [_top(layout, k) for k in range(len(boxes))]
-    text += [_rectangle(box, layout.x[k], tops[k], layout.width[k], layout.height[k])
-             for k, box in enumerate(boxes)]  # fmt: skip
+    text += [_rectangle(box, layout.x[k], tops[k], layout.width[k], layout.height[k]) for k, box in enumerate(boxes)]
     for (source, output), x in sorted(_ports(layout, arrows).items()):
         if source in several:
             y = tops[source] + layout.height[source] + 12
-            text.append(
-                f'<text x="{x + 4}" y="{y}" fill="#767676" font-size="10">[{output}]</text>'
-            )
+            text.append(f'<text x="{x + 4}" y="{y}" fill="#767676" font-size="10">[{output}]</text>')
     x = 0
     for box in legend:
         text.append(_rectangle(box, x + _width(box) / 2, bottom, _width(box), height - bottom))

@@ -36,9 +36,7 @@ from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
 
-__all__ = [
-    "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function",
-]  # fmt: skip
+__all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -81,9 +79,7 @@ class Recorder(DispatchMode):
         self.__exit__()
         self.stopped = perf_counter_ns()
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, whose time is noted."""
         run, given = caller, args
         if isinstance(op, type):
@@ -200,11 +196,7 @@ def _name(op: Any, caller: Any) -> str:
     name = _NAMES.get(op.name, op.name)
     if not name[0].isalpha() or name in ("kernel", "spread"):  # the node's name is PyTorch's
         known = re.fullmatch(r"(\w+?)Backward(?:s|\d+)(\w*)", op.node_class.__name__)
-        name = (
-            re.sub(r"(?<=.)(?=[A-Z])", "_", known[1] + known[2]).lower()
-            if known
-            else name.strip("_")
-        )
+        name = re.sub(r"(?<=.)(?=[A-Z])", "_", known[1] + known[2]).lower() if known else name.strip("_")
     return f"aten::{name}" if caller is op.caller else f"aten::{name}_"
 
 
@@ -226,12 +218,7 @@ def _events(recorder: Recorder, origin: int, with_flops: bool) -> Iterator[Funct
         else:
             name, scope = _name(subject, caller), FUNCTION
         event = FunctionEvent(
-            number,
-            name,
-            recorder.thread,
-            *span,
-            scope=scope,
-            trace_name=subject if scope == USER else None,
+            number, name, recorder.thread, *span, scope=scope, trace_name=subject if scope == USER else None
         )
         if notes is not None:
             event.input_shapes, event.stack = notes.shapes, notes.stack
@@ -384,9 +371,7 @@ class profile:
                 origin = self._recorders[0].started
                 for recorder in self._recorders:
                     found += nested(_events(recorder, origin, self.with_flops))
-            self._function_events = EventList(
-                found, profile_memory=self.profile_memory, with_flops=self.with_flops
-            )
+            self._function_events = EventList(found, profile_memory=self.profile_memory, with_flops=self.with_flops)
         return self._function_events
 
     @property
@@ -420,10 +405,7 @@ class profile:
         )  # fmt: skip
 
     def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Return the averages of the events by name; see `EventList.key_averages`.
 
@@ -434,9 +416,7 @@ class profile:
             >>> [each.key for each in profile.key_averages()]
             ['aten::exp']
         """
-        return self.function_events.key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name
-        )
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
         """Return the sum over all events.
@@ -463,9 +443,7 @@ class profile:
         """
         if not self._finished:
             raise AssertionError("Expected profiling results")
-        self.function_events.export_chrome_trace(
-            path, {"trace_id": self.trace_id, **(metadata or {})}
-        )
+        self.function_events.export_chrome_trace(path, {"trace_id": self.trace_id, **(metadata or {})})
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the stacks of the events with their times; see `EventList.export_stacks`.
@@ -568,6 +546,4 @@ class emit_itt(emit_nvtx):
     """
 
     def _refuse(self) -> None:
-        raise NotImplementedError(
-            "emit_itt: tinytorch cannot mark ops for VTune; use torch.profiler.profile"
-        )
+        raise NotImplementedError("emit_itt: tinytorch cannot mark ops for VTune; use torch.profiler.profile")

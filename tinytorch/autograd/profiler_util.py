@@ -11,9 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = [
-    "DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval",
-]  # fmt: skip
+__all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
 #: What `RecordScope` is called in PyTorch: the kind of an event.
 FUNCTION, BACKWARD, USER = 0, 1, 7
@@ -228,11 +226,7 @@ class EventList(list[Any]):
         with_flops: bool = False,
     ) -> None:
         super().__init__(events)
-        self._use_device, self._profile_memory, self._with_flops = (
-            use_device,
-            profile_memory,
-            with_flops,
-        )
+        self._use_device, self._profile_memory, self._with_flops = (use_device, profile_memory, with_flops)
 
     def __str__(self) -> str:
         return self.table()
@@ -289,9 +283,7 @@ class EventList(list[Any]):
         if sort_by is not None:
             attribute = sort_by.replace("cuda", "device").replace("xpu", "device")
             events.sort(key=lambda event: getattr(event, attribute), reverse=True)
-        columns = self._columns(
-            events, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit
-        )
+        columns = self._columns(events, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
         rule = "".join("-" * width + "  " for _, width, _, _ in columns)
         line = "".join(f"{{: {align}{width}}}  " for _, width, align, _ in columns)
         lines = []
@@ -307,19 +299,11 @@ class EventList(list[Any]):
                 empty = [""] * (len(columns) - 1)
                 rest = [_trimmed_path(entry, columns[-1][1]) for entry in event.stack[1:]]
                 lines += [line.format(*empty, entry) for entry in [*rest, ""]]
-        lines += [
-            rule,
-            f"Self CPU time total: {_format_time(self.self_cpu_time_total, time_unit)}",
-        ]
+        lines += [rule, f"Self CPU time total: {_format_time(self.self_cpu_time_total, time_unit)}"]
         return "\n".join(lines) + "\n"
 
     def _columns(
-        self,
-        events: list[Any],
-        max_src: int | None,
-        max_name: int | None,
-        max_shapes: int | None,
-        unit: str | None,
+        self, events: list[Any], max_src: int | None, max_name: int | None, max_shapes: int | None, unit: str | None
     ) -> list[tuple[str, int, str, Callable[[Any], Any]]]:
         """Return the columns: title, width, alignment, and what it shows of an event."""
 
@@ -361,16 +345,12 @@ class EventList(list[Any]):
         if lines:
             source = longest(lines, max_src)
             columns.append(
-                ("Source Location", source, "<",
-                 lambda e: _trimmed_path(e.stack[0], source) if e.stack else "")
-            )  # fmt: skip
+                ("Source Location", source, "<", lambda e: _trimmed_path(e.stack[0], source) if e.stack else "")
+            )
         return columns
 
     def key_averages(
-        self,
-        group_by_input_shapes: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Return the list of averages, one for each name.
 
@@ -484,9 +464,7 @@ def nested(events: Iterable[FunctionEvent]) -> list[FunctionEvent]:
     around: list[FunctionEvent] = []
     for event in events:
         span = event.time_range
-        while around and (
-            span.start >= around[-1].time_range.end or span.end > around[-1].time_range.end
-        ):
+        while around and (span.start >= around[-1].time_range.end or span.end > around[-1].time_range.end):
             around.pop()
         if around:
             around[-1].append_cpu_child(event)

@@ -55,10 +55,7 @@ def count_own_references() -> tuple[int, int]:
     found = set()
     try:
         for others, others_of_array in ((0, 0), (1, 0), (0, 1), (2, 3)):
-            graph.own_references, graph.own_references_of_array = count, count_of_array = (
-                _Count(),
-                _Count(),
-            )
+            graph.own_references, graph.own_references_of_array = count, count_of_array = (_Count(), _Count())
             leaf: Tensor = wrap(np.zeros(1))
             leaf._requires_grad = True
             walk(_Shared((leaf_edge(leaf),), (others, others_of_array, [])), False, False)

@@ -14,9 +14,7 @@ from typing import Any
 
 from tinytorch.core.mode import DispatchMode, local
 
-__all__ = [
-    "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks",
-]  # fmt: skip
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
 class _Disabled(threading.local):
@@ -59,9 +57,7 @@ class saved_tensors_hooks(DispatchMode):
             raise RuntimeError(_disabled.message)
         return super().__enter__()
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call whose node keeps what the hooks packed."""
         state = local.state
         others = state.modes or ()
@@ -122,9 +118,7 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(
-            lambda tensor: (tensor.device, tensor.cpu()), lambda item: item[1].to(item[0])
-        )
+        super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda item: item[1].to(item[0]))
 
 
 class _Handle:
@@ -176,9 +170,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         super().__exit__(*exc)
         self.clear()
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Copy what a write in place would change, then do as all hooks do."""
         if getattr(op, "caller", caller) is not caller:
             self.before_write(args[0])

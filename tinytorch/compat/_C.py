@@ -108,9 +108,7 @@ class _nn:
             (device(type='cpu'), torch.float64, False, None)
         """
         form = kwargs.pop("memory_format", None)
-        where, kind, non_blocking = (
-            _parse_to(*args, **kwargs) if args or kwargs else (None, None, False)
-        )
+        where, kind, non_blocking = _parse_to(*args, **kwargs) if args or kwargs else (None, None, False)
         return where if where is None else device(where), kind, non_blocking, form
 
 

@@ -37,10 +37,7 @@ def show() -> str:
 
 def parallel_info() -> str:
     """Return how many threads operations run in."""
-    numbers = {
-        "get_num_threads()": get_num_threads(),
-        "get_num_interop_threads()": get_num_interop_threads(),
-    }
+    numbers = {"get_num_threads()": get_num_threads(), "get_num_interop_threads()": get_num_interop_threads()}
     openblas = blas.threads()
     if openblas is not None:
         numbers["openblas_get_num_threads()"] = openblas[1]()

@@ -55,9 +55,7 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
     yield from (chunk for chunk, _ in waiting.values() if chunk)
 
 
-def _reorder_tensors_as(
-    tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
+def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return tensors, which are sorted by type, in the order that `ordered_tensors` have their types in."""
     by_type: dict[str, list[Tensor]] = {}
     for tensor in tensors:
@@ -85,6 +83,4 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
             return device.index
     if optional:
         return None
-    raise ValueError(
-        f"Expected a torch.device with a specified index or an integer, but got:{device}"
-    )
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")

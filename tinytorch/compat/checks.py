@@ -45,17 +45,11 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     """
     if not bool(input):
         raise RuntimeError(
-            "Expected Tensor with single nonzero value, but got zero"
-            if assert_msg is None
-            else assert_msg
+            "Expected Tensor with single nonzero value, but got zero" if assert_msg is None else assert_msg
         )
 
 
-def _check_with(
-    error_type: type[Exception],
-    cond: bool,
-    message: Callable[[], Any] | None = None,
-) -> None:
+def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
     """Raise an error of type `error_type`, with what `message` returns, unless `cond` holds.
 
     Raises:
@@ -88,9 +82,7 @@ def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
     _check_with(RuntimeError, cond, message)
 
 
-def _check_is_size(
-    i: int, message: Callable[[], Any] | None = None, *, max: int | None = None
-) -> None:
+def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int | None = None) -> None:
     """Raise RuntimeError unless `i` can be a size: it is not negative, nor greater than `max`. Deprecated."""
     warnings.warn("_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning, 2)
     _check_with(RuntimeError, i >= 0, message)
@@ -118,9 +110,7 @@ def _check_not_implemented(cond: bool, message: Callable[[], Any] | None = None)
     _check_with(NotImplementedError, cond, message)
 
 
-def _check_tensor_all_with(
-    error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None
-) -> None:
+def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:
     """Raise an error of type `error_type`, with what `message` returns, unless all of `cond` holds.
 
     Raises:

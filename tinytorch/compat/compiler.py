@@ -52,9 +52,7 @@ def compile(
         tensor([2.])
     """
     if mode is not None and options is not None:
-        raise RuntimeError(
-            "Either mode or options can be specified, but both can't be specified at the same time."
-        )
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if model is None:
         return lambda model: compile(model)
     if not callable(model):
@@ -223,10 +221,7 @@ def list_backends(exclude_tags: Sequence[str] = ()) -> list[str]:
 
 
 def cond(
-    pred: Any,
-    true_fn: Callable[..., Any],
-    false_fn: Callable[..., Any],
-    operands: tuple[Any, ...] | list[Any] = (),
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: tuple[Any, ...] | list[Any] = ()
 ) -> Any:
     """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
@@ -255,9 +250,7 @@ def cond(
 
 
 def while_loop(
-    cond_fn: Callable[..., Any],
-    body_fn: Callable[..., Any],
-    carried_inputs: tuple[Any, ...] | list[Any],
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: tuple[Any, ...] | list[Any]
 ) -> Any:
     """Run `values = body_fn(*values)` while `cond_fn(*values)` holds, and return the values.
 

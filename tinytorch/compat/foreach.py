@@ -25,9 +25,7 @@ _WITH_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # of a tensor 
 
 
 def _checked(function: str, tensors: Any) -> Tensors:
-    if not isinstance(tensors, (list, tuple)) or not all(
-        isinstance(each, Tensor) for each in tensors
-    ):
+    if not isinstance(tensors, (list, tuple)) or not all(isinstance(each, Tensor) for each in tensors):
         raise TypeError(
             f"{function}() received an invalid combination of arguments - got ({type(tensors).__name__}), but "
             "expected a tuple of Tensors"
@@ -43,8 +41,7 @@ def _beside(function: str, tensors: Tensors, other: Any) -> Iterable[Any]:
         if len(other) != len(tensors):
             if other and not isinstance(other[0], Tensor):
                 raise RuntimeError(
-                    "Tensor list must have same number of elements as scalar list, got "
-                    f"{len(tensors)} and {len(other)}"
+                    f"Tensor list must have same number of elements as scalar list, got {len(tensors)} and {len(other)}"
                 )
             raise RuntimeError(
                 f"Tensor lists must have the same number of tensors, got {len(tensors)} and {len(other)}"
@@ -92,9 +89,7 @@ def _two(name: str) -> Callable[..., Any]:
     of_number: Any = method if clamped is None else getattr(Tensor, clamped + suffix)
 
     def call(x: Any, y: Any, **alpha: Any) -> Any:
-        return (method if method is not None and isinstance(y, Tensor) else of_number)(
-            x, y, **alpha
-        )
+        return (method if method is not None and isinstance(y, Tensor) else of_number)(x, y, **alpha)
 
     return call
 
@@ -128,13 +123,7 @@ def _of_three(name: str, function: str) -> Callable[..., Any]:
 
     def each(self: Tensors, tensors1: Any, tensors2: Any, value: Any = 1, **named: Any) -> Any:
         factors = _numbers(function, _checked(function, self), named.get("scalars", value))
-        places = zip(
-            self,
-            _beside(function, self, tensors1),
-            _beside(function, self, tensors2),
-            factors,
-            strict=False,
-        )
+        places = zip(self, _beside(function, self, tensors1), _beside(function, self, tensors2), factors, strict=False)
         made = [method(x, y, z, value=factor) for x, y, z, factor in places]
         return self if name.endswith("_") else tuple(made)
 
@@ -192,9 +181,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     enter("max", _of_one, "Return the greatest element of each tensor.")
     enter("zero_", _of_one_in_place, "Fill each tensor with zeros.")
     for name in _OF_TWO.split():
-        enter(
-            name, _of_two, f"Return `{name}` of each tensor and a number, or its partner in a list."
-        )
+        enter(name, _of_two, f"Return `{name}` of each tensor and a number, or its partner in a list.")
         enter(f"{name}_", _of_two_in_place, f"Do `{name}_` to each tensor.")
     enter("mm", _of_two, "Return the product of each matrix with its partner in a list.")
     for name in ("addcdiv", "addcmul"):

@@ -85,10 +85,7 @@ class Future(Generic[T]):
                 result = callback(self)
             except Exception as error:
                 after.set_exception(
-                    RuntimeError(
-                        "Got the following error when running the callback: "
-                        f"{type(error).__name__}: {error}"
-                    )
+                    RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
                 )
             else:
                 after.set_result(result)

@@ -51,11 +51,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.partition(".")
-        return (
-            importlib.machinery.ModuleSpec(fullname, self)
-            if package == "tinytorch" and name in MOVED
-            else None
-        )
+        return importlib.machinery.ModuleSpec(fullname, self) if package == "tinytorch" and name in MOVED else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = importlib.import_module(f"tinytorch.{MOVED[spec.name.partition('.')[2]]}")

@@ -82,13 +82,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     if not isinstance(mode, bool):
         raise TypeError(
-            "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
-            f"{type(mode).__name__}"
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
         )
     if not isinstance(warn_only, bool):
         raise TypeError(
-            "_set_deterministic_algorithms(): argument 'warn_only' must be bool, not "
-            f"{type(warn_only).__name__}"
+            f"_set_deterministic_algorithms(): argument 'warn_only' must be bool, not {type(warn_only).__name__}"
         )
     _deterministic[:] = [mode, warn_only]
 
@@ -133,14 +131,11 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
             raise RuntimeError(
-                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
-                f"{debug_mode}"
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
             )
         debug_mode = _MODES.index(debug_mode)
     if not 0 <= debug_mode <= 2:
-        raise RuntimeError(
-            f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
-        )
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
     _deterministic[:] = [debug_mode > 0, debug_mode == 1]
 
 
@@ -187,9 +182,7 @@ def set_float32_matmul_precision(precision: str) -> None:
         >>> torch.set_float32_matmul_precision("highest")
     """
     if not isinstance(precision, str):
-        raise RuntimeError(
-            f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}"
-        )
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
@@ -306,9 +299,7 @@ def set_default_tensor_type(t: Any, /) -> None:
     except (ValueError, TypeError):
         kind = None
     if kind is None or isinstance(t, dtypes.dtype):
-        raise TypeError(
-            "invalid type object: only floating-point types are supported as the default type"
-        )
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
     dtypes.set_default_dtype(kind)
 
 

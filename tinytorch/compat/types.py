@@ -11,18 +11,7 @@ from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.ops.memory import TypedStorage, UntypedStorage
 
-__all__ = [
-    "Device",
-    "Number",
-    "Storage",
-    "_TensorOrTensors",
-    "_bool",
-    "_device",
-    "_dtype",
-    "_float",
-    "_int",
-    "_size",
-]
+__all__ = ["Device", "Number", "Storage", "_TensorOrTensors", "_bool", "_device", "_dtype", "_float", "_int", "_size"]
 
 _int = builtins.int
 _float = builtins.float

@@ -15,8 +15,8 @@ __all__ = [
 
 default_generators: tuple[Any, ...] = ()
 
-can_device_access_peer = current_device = current_stream = get_device_capability = (
-    get_device_name
-) = get_device_properties = get_rng_state = init = initial_seed = mem_get_info = set_device = (
-    synchronize
-) = absent.refusing(AssertionError, "Torch not compiled with XPU enabled")
+can_device_access_peer = current_device = current_stream = get_device_capability = get_device_name = (
+    get_device_properties
+) = get_rng_state = init = initial_seed = mem_get_info = set_device = synchronize = absent.refusing(
+    AssertionError, "Torch not compiled with XPU enabled"
+)

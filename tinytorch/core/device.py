@@ -49,9 +49,7 @@ class device:
         if not name:
             raise RuntimeError("Device string must not be empty")
         if kind not in _KINDS:
-            raise RuntimeError(
-                f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}"
-            )
+            raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {kind}")
         if colon:
             if not number.isdecimal() or (number[0] == "0" and number != "0"):
                 raise RuntimeError(f"Invalid device string: '{type}'")
@@ -62,9 +60,7 @@ class device:
             index = int(number)
         if index is not None:
             if not isinstance(index, int) or isinstance(index, bool):
-                raise TypeError(
-                    f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}"
-                )
+                raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
             if index < 0:
                 raise RuntimeError("Device index must not be negative")
         self.type, self.index = kind, index
@@ -131,9 +127,7 @@ def as_device(value: Any) -> device:
             "Torch not compiled with CUDA enabled: tinytorch runs on the CPU. Ask cuda.is_available() first, or use "
             "device='cpu'."
         )
-    raise RuntimeError(
-        f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'"
-    )
+    raise RuntimeError(f"PyTorch is not linked with support for {wanted.type} devices: use device='cpu'")
 
 
 def keep_freed_memory() -> None:
@@ -151,12 +145,8 @@ def keep_freed_memory() -> None:
     except (ImportError, OSError, AttributeError):  # no glibc (musl, static Python)
         return
     trim_threshold, mmap_threshold = -1, -3
-    mallopt(
-        trim_threshold, 1 << 30
-    )  # bytes of free memory at the top of the heap before it is handed back
-    mallopt(
-        mmap_threshold, 1 << 30
-    )  # bytes from which a block is mapped, and so handed back, on its own
+    mallopt(trim_threshold, 1 << 30)  # bytes of free memory at the top of the heap before it is handed back
+    mallopt(mmap_threshold, 1 << 30)  # bytes from which a block is mapped, and so handed back, on its own
 
 
 def without_cuda(*args: Any, **kwargs: Any) -> NoReturn:

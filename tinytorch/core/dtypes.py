@@ -41,19 +41,9 @@ class dtype:
         (torch.float32, 4, False)
     """
 
-    __slots__ = (
-        "_numpy",
-        "category",
-        "is_floating_point",
-        "is_signed",
-        "itemsize",
-        "name",
-        "tensor_name",
-    )
+    __slots__ = ("_numpy", "category", "is_floating_point", "is_signed", "itemsize", "name", "tensor_name")
 
-    def __init__(
-        self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int
-    ) -> None:
+    def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
         self.name = name
         self.tensor_name = tensor_name  # "Float", as in PyTorch's messages and `FloatTensor`
         self.category = category
@@ -78,9 +68,7 @@ class dtype:
             try:
                 import ml_dtypes
             except ImportError as error:
-                raise ImportError(
-                    "bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes"
-                ) from error
+                raise ImportError("bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes") from error
             self._numpy = np.dtype(ml_dtypes.bfloat16)
             _FROM_NUMPY[self._numpy] = self
         return self._numpy
@@ -113,16 +101,12 @@ class Absent(dtype):
 
     __slots__ = ("is_complex",)
 
-    def __init__(
-        self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int
-    ) -> None:
+    def __init__(self, name: str, tensor_name: str, category: builtins.int, itemsize: builtins.int) -> None:
         super().__init__("bfloat16", tensor_name, category, itemsize)  # `numpy` looks it up
         self.name = name
         self.is_complex = name.startswith("complex")
         self.is_floating_point = name.startswith("float")
-        self.is_signed = (
-            not name.startswith("uint") and name != "float8_e8m0fnu"
-        )  # which has no sign
+        self.is_signed = not name.startswith("uint") and name != "float8_e8m0fnu"  # which has no sign
 
 
 uint16 = Absent("uint16", "UInt16", INTEGER, 2)
@@ -289,9 +273,7 @@ def set_default_dtype(d: dtype, /) -> None:
         >>> torch.set_default_dtype(torch.float32)
     """
     if not isinstance(d, dtype):
-        raise TypeError(
-            "invalid dtype object: only floating-point types are supported as the default type"
-        )
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     d.numpy  # noqa: B018  (raises if there are no tensors of it)

@@ -20,11 +20,7 @@ from tinytorch.core.tensor import Tensor
 
 
 def walk(
-    start: Start,
-    retain_graph: bool,
-    create_graph: bool,
-    targets: Sequence[Edge] | None = None,
-    capture: bool = False,
+    start: Start, retain_graph: bool, create_graph: bool, targets: Sequence[Edge] | None = None, capture: bool = False
 ) -> dict[Edge, Tensor]:
     """Run the graph backward.
 
@@ -62,18 +58,14 @@ def walk(
     modes = state.modes
     step: Any
     # Whether the gradients' own derivatives may be wanted: then nothing is taken from a cache, or added in place.
-    differentiable = create_graph or (
-        modes is not None and any(mode.differentiates for mode in modes)
-    )
+    differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
     try:
         while heap:
             order = heappop(heap)
             node, g, _ = waiting.pop(order)
             if wanted and node in wanted:
                 at_end = node not in passed
-                if (
-                    at_end and node.hooks is not None
-                ):  # (else it is captured without: so does PyTorch)
+                if at_end and node.hooks is not None:  # (else it is captured without: so does PyTorch)
                     g = node.run_tensor_hooks(g)
                 for edge in wanted[node] if g is not None else ():
                     captured[edge] = g if node.outputs == 1 else g[edge[1]]
@@ -145,10 +137,7 @@ def walk(
 
 
 def gradients(
-    outputs: Sequence[Tensor],
-    vectors: Sequence[Tensor],
-    inputs: Sequence[Tensor],
-    create_graph: bool,
+    outputs: Sequence[Tensor], vectors: Sequence[Tensor], inputs: Sequence[Tensor], create_graph: bool
 ) -> Any:
     """Return the gradients of `outputs`, each times its vector, with respect to `inputs`; None for one without any."""
     start = Start(tuple([x._edge or leaf_edge(x) for x in outputs]), list(vectors))
@@ -173,8 +162,7 @@ def _fitted(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, kind: Any) 
     given = g._array.shape
     if given != shape:
         if len(shape) > len(given) or any(
-            want not in (1, have)
-            for want, have in zip(reversed(shape), reversed(given), strict=False)
+            want not in (1, have) for want, have in zip(reversed(shape), reversed(given), strict=False)
         ):
             index = next(k for k, i in enumerate(node._inputs()) if grads[i] is g)
             raise RuntimeError(

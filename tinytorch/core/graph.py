@@ -98,9 +98,7 @@ def _check_result(hook: Hook, result: Any, value: Any) -> None:
     if not hasattr(result, "_array"):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if result.dtype is not value.dtype:
-        raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {value.type()} got {result.type()})"
-        )
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {value.type()} got {result.type()})")
     if result.shape != value.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
 
@@ -135,17 +133,7 @@ class Node(metaclass=_NodeMeta):
         (True, 'ExpBackward0')
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "dtype",
-        "edges",
-        "hooks",
-        "number",
-        "plan",
-        "saved",
-        "shape",
-    )
+    __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape")
 
     op: Op
     outputs = 1  # how many; where there are several, gradients come as a tuple
@@ -215,9 +203,7 @@ class Node(metaclass=_NodeMeta):
         assert self.hooks is not None
         inputs = self._inputs()
         shown = tuple([grads[i] for i in inputs])
-        found = dict(
-            zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g))), strict=True)
-        )
+        found = dict(zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g))), strict=True))
         return [found.get(i) for i in range(len(grads))]
 
     def _each(self, g: Any) -> list[Any]:
@@ -463,9 +449,7 @@ class Watch:
                     continue
                 child = edge[0]
                 if child.number < 0:
-                    self._last[child.number] = min(
-                        self._last.get(child.number, node.number), node.number
-                    )
+                    self._last[child.number] = min(self._last.get(child.number, node.number), node.number)
                 if child not in self.nodes:
                     self.nodes.add(child)
                     stack.append(child)

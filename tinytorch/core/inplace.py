@@ -88,17 +88,13 @@ def in_place(caller: Any, name: str | None = None) -> Any:
         count_write(x)
         if edges is not None:
             recorded = made if made.wants else _constant(made)
-            node = recorded.record(
-                edges, values, (target,), x._cell, residuals, written_to=x, before=before
-            )
+            node = recorded.record(edges, values, (target,), x._cell, residuals, written_to=x, before=before)
             if node is not None:
                 written(x, (node, 0))
         return x
 
     call.__name__ = call.__qualname__ = name or f"{made.name}_"
-    call.__doc__ = (
-        f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
-    )
+    call.__doc__ = f"In-place version of `{made.name}`: writes the result into this tensor and returns it."
     return call
 
 
@@ -121,9 +117,7 @@ def edges_of_write(made: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | 
     """Return the edges of a write's inputs, None where it is not to be recorded, having checked that it may be."""
     for i in made.inputs:
         each = values[i]
-        if isinstance(each, Tensor) and (
-            each._requires_grad if each._view is None else needs_grad(each)
-        ):
+        if isinstance(each, Tensor) and (each._requires_grad if each._view is None else needs_grad(each)):
             break
     else:
         return None
@@ -211,13 +205,9 @@ class CopySlices(Node):
 
     inner: Any  # a `Node`; None once freed
 
-    def __init__(
-        self, base: Tensor, x: Tensor, inner: Node, places: tuple[places.Place, places.Place]
-    ) -> None:
+    def __init__(self, base: Tensor, x: Tensor, inner: Node, places: tuple[places.Place, places.Place]) -> None:
         if inner.outputs > 1:
-            raise RuntimeError(
-                "Functions which modify views in-place must return a single Variable"
-            )
+            raise RuntimeError("Functions which modify views in-place must return a single Variable")
         edges = list(inner.edges)
         # Which of the inner step's inputs the view is; what was in it came from the base.
         self.position = edges.index(x._edge) if x._edge in edges else None
@@ -261,9 +251,7 @@ class CopySlices(Node):
 
 def _expanded(where: places.Place) -> bool:
     shape, strides, _ = where
-    return 0 not in shape and any(
-        step == 0 and length > 1 for step, length in zip(strides, shape, strict=True)
-    )
+    return 0 not in shape and any(step == 0 and length > 1 for step, length in zip(strides, shape, strict=True))
 
 
 # Parts of a memory: a view by place, and a family of ops that is closed under differentiation.
@@ -286,10 +274,7 @@ restrided = op(name="AsStridedBackward", x=lambda g, source, target: restrided(g
 )
 
 
-@op(
-    x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
-    y=lambda g, whole, part: restrided(g, whole, part),
-)
+@op(x=lambda g, whole, part: copy_slices(g, 0.0, whole, part), y=lambda g, whole, part: restrided(g, whole, part))
 def copy_slices(x: Any, y: Any, whole: places.Place, part: places.Place) -> Any:
     """Return `x`, which lies at `whole` in some memory, with `y` written at `part` of that memory."""
     return places.replaced(x, y, whole, part)

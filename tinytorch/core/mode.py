@@ -73,9 +73,7 @@ class DispatchMode:
         state = local.state
         state.modes = tuple([mode for mode in state.modes or () if mode is not self]) or None
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return `caller(*args, **kwargs)`, a call of `op` (an `Op`, or a subclass of `Function`)."""
         return caller(*args, **kwargs)
 
@@ -94,9 +92,7 @@ class DispatchMode:
         """Notice that a tensor is cut off from what made it (`detach_`)."""
 
 
-def dispatch(
-    op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Hand a call to the innermost mode."""
     state = local.state
     modes = state.modes

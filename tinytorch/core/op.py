@@ -70,9 +70,7 @@ class Plan:
         keep: the function that returns what is saved; None until `keeper` has made it.
     """
 
-    __slots__ = (
-        "any_number", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources",
-    )  # fmt: skip
+    __slots__ = ("any_number", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources")
 
     def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
         self.joint = joint  # one rule for all inputs, told which are needed
@@ -92,9 +90,7 @@ class Plan:
         """
         properties = {f"p{k}": of for k, (kind, of) in enumerate(self.sources) if kind == PROPERTY}
         items = [
-            "(outs[0], cell, cell[0])"
-            if source == _OUT
-            else _KEPT[source[0]].format(k=k, i=source[1])
+            "(outs[0], cell, cell[0])" if source == _OUT else _KEPT[source[0]].format(k=k, i=source[1])
             for k, source in enumerate(self.sources)
         ]
         text = f"lambda values, outs, cell, residuals=(): [{', '.join(items)}]"
@@ -154,9 +150,7 @@ class OpNode(Node):
                 values.append(item[0])
         edges = self.edges
         if plan.joint:
-            needs = tuple(
-                edge is not None and (needed is None or edge[0] in needed) for edge in edges
-            )
+            needs = tuple(edge is not None and (needed is None or edge[0] in needed) for edge in edges)
             _, formula, indices = plan.rules[0]
             return formula(g, needs, *[values[k] for k in indices])
         if plan.many:
@@ -181,9 +175,7 @@ class OpNode(Node):
         if kind == INPUT:
             tensor, version = item
             if tensor._cell[0] != version:
-                raise modified(
-                    self, tensor._array, self._producer(position), tensor._cell[0], version
-                )
+                raise modified(self, tensor._array, self._producer(position), tensor._cell[0], version)
             return self._as_recorded(tensor, position) if create_graph else tensor
         array, cell, version = item
         if cell is not None and cell[0] != version:
@@ -274,12 +266,7 @@ class Op:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.tails, self.positional = arguments, tails, positional
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
-        self.residuals, self.view, self.broadcasts, self.floating = (
-            residuals,
-            view,
-            broadcasts,
-            floating,
-        )
+        self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result = result
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
@@ -288,31 +275,19 @@ class Op:
             raise TypeError(f"op {name}: a formula for '{unknown}', which is not among {arguments}")
         #: Per input, whether it has no gradient.
         self._constant = [
-            formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas)
-            for i in self.inputs
+            formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
         ]
         self.plans: dict[Any, Plan] = {}
         #: Per formula the names of its parameters after `g` (and `needs`), looked at once.
-        self.wants = {
-            key: _parameter_names(formula)[1:]
-            for key, formula in formulas.items()
-            if formula is not None
-        }
+        self.wants = {key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None}
         if joint is not None:
             self.wants["joint"] = _parameter_names(joint)[2:]
-        body = (
-            {"__slots__": (), "op": self, "outputs": outputs}
-            if outputs
-            else {"__slots__": ("outputs",), "op": self}
-        )
+        body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
         self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
         self.overload: tuple[int, type[OpNode]] | None = None
         if overload is not None:
             argument, class_name = overload
-            self.overload = (
-                self.position[argument],
-                type(class_name, (self.node_class,), {"__slots__": ()}),
-            )
+            self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
 
     # Calling --------------------------------------------------------------------------------------
 
@@ -343,9 +318,7 @@ class Op:
             values[position] = value
         for argument, value in zip(self.arguments, values, strict=True):
             if value is _MISSING:
-                raise TypeError(
-                    f'{self.name}() missing 1 required positional arguments: "{argument}"'
-                )
+                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{argument}"')
         return tuple(values)
 
     def _wrong_count(self, count: int) -> TypeError:
@@ -355,9 +328,7 @@ class Op:
                 f"{self.name}() missing {required - count} required positional arguments: "
                 + ", ".join(f'"{argument}"' for argument in self.arguments[count:required])
             )
-        return TypeError(
-            f"{self.name}() takes {self.positional} positional arguments but {count} were given"
-        )
+        return TypeError(f"{self.name}() takes {self.positional} positional arguments but {count} were given")
 
     def run(self, values: tuple[Any, ...]) -> Any:
         """Return what the kernel makes of the arguments, tensors among them unwrapped."""
@@ -389,9 +360,7 @@ class Op:
     def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
         """Raise PyTorch's error for what is no tensor: argument `i`, or element `k` of it."""
         if k is not None:
-            raise TypeError(
-                f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
         argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
         raise TypeError(
             f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
@@ -519,8 +488,7 @@ class Op:
         bits = -1 if key is None else key
         count = range(len(self.inputs))
         plan = self.plans[key] = self._plan(
-            tuple([bool(bits >> k & 1) for k in count]),
-            tuple([bool(bits >> k & 256) for k in count]),
+            tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count])
         )
         return plan
 
@@ -536,21 +504,13 @@ class Op:
             formula = self.formulas[self.many]
             assert formula is not None
             names = self.wants[self.many]
-            plan.rules.append(
-                (0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names]))
-            )
+            plan.rules.append((0, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
             return plan
         for k, i in enumerate(self.inputs):
             formula = self.formulas[self.arguments[i]]
             if needs[k] and formula is not None:
                 names = self.wants[self.arguments[i]]
-                plan.rules.append(
-                    (
-                        k,
-                        formula,
-                        tuple([plan.save(self._source(name, is_tensor)) for name in names]),
-                    )
-                )
+                plan.rules.append((k, formula, tuple([plan.save(self._source(name, is_tensor)) for name in names])))
         # A number given for a tensor counts as one: PyTorch makes it one.
         plan.holds_tensors |= any((PLAIN, i) in plan.index for i in self.inputs)
         return plan
@@ -560,9 +520,7 @@ class Op:
         if name in self.position:
             i = self.position[name]
             if name == self.many:
-                raise TypeError(
-                    f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes"
-                )
+                raise TypeError(f"op {self.name}: a formula cannot name the sequence '{name}', only its shapes")
             if not is_tensor.get(i):
                 return (PLAIN, i)
             return _X if i == 0 else _Y if i == 1 else (INPUT, i)
@@ -577,9 +535,7 @@ class Op:
             return (PROPERTY, _property_of(self.position[base], what))
         if name.startswith("out") and name[3:].isdecimal():
             return (OUTPUT, int(name[3:]))
-        raise TypeError(
-            f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual"
-        )
+        raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
 
 
 _ALIASES = {
@@ -629,9 +585,7 @@ def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]]
     positional = code.co_argcount
     defaults = kernel.__defaults__ or ()
     required = positional - len(defaults)
-    keyword_only = tuple(
-        (kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:]
-    )
+    keyword_only = tuple((kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:])
     filled = (_MISSING,) * required + defaults + keyword_only
     tails = {n: filled[n:] for n in range(required, positional + 1)}
     tails[-1] = filled  # the template that keyword arguments are entered in
@@ -868,9 +822,7 @@ def _caller(made: Op) -> Callable[..., Any]:
             return out
         dtype = result.dtype
         if dtype is _F32 or dtype.kind in FLOATS:
-            node: Any = (
-                node_class() if overload is None or values[overload[0]] is None else overload[1]()
-            )
+            node: Any = node_class() if overload is None or values[overload[0]] is None else overload[1]()
             node.edges = tuple(edges)
             node.plan = plan = plans.get(key) or made.plan_of(key)
             node.hooks = None
@@ -932,9 +884,7 @@ def _caller_of_many(made: Op) -> Callable[..., Any]:
     return call
 
 
-def several_outputs(
-    made: Op, values: tuple[Any, ...], result: Any, state: Any, key: Any, edges: Any
-) -> Any:
+def several_outputs(made: Op, values: tuple[Any, ...], result: Any, state: Any, key: Any, edges: Any) -> Any:
     """Wrap and record what a kernel returned: the outputs, if there are several, and residuals.
 
     Args:
@@ -1001,9 +951,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
             else:
                 array = kernel(x._array, *args)  # which has the defaults
         except (ValueError, TypeError) as error:
-            values = values or made.bind(
-                (x, *args), kwargs
-            )  # (PyTorch's error, if it is their number)
+            values = values or made.bind((x, *args), kwargs)  # (PyTorch's error, if it is their number)
             raise translated(made, values, error) from None
         if type(array) is not ndarray:
             array = as_array(array)
@@ -1019,11 +967,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
             if x._requires_grad and (dtype is _F32 or dtype.kind in FLOATS):
                 if saves_arguments and not values:
                     values = (x, *args, *tails[len(args) + 1])
-                node: Any = (
-                    node_class()
-                    if overload is None or values[overload[0]] is None
-                    else overload[1]()
-                )
+                node: Any = node_class() if overload is None or values[overload[0]] is None else overload[1]()
                 node.edges = (x._edge or leaf_edge(x),)
                 node.plan = plan
                 node.hooks = None
@@ -1044,9 +988,7 @@ def _caller_of_one(made: Op) -> Callable[..., Any]:
 def _unary(made: Op) -> Callable[[Any], Any]:
     def of_many(array: Any) -> Any:
         # (A kernel that refuses some dtypes, none of floating point, names its ufunc.)
-        return parallel.each(
-            getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array
-        )
+        return parallel.each(getattr(kernel, "ufunc", kernel) if array.dtype.kind == "f" else kernel, array)
 
     kernel, floating, node_class = made.kernel, made.floating, made.node_class
     plan = made._plan((True,), (True,)) if made.wants else None
@@ -1104,9 +1046,7 @@ def _binary(made: Op, operator: bool = False) -> Callable[..., Any]:
     differentiable, elementwise = bool(made.wants), made.elementwise
     quick = kernel in (np.add, np.subtract, np.multiply, np.true_divide)
     plan_both = made._plan((True, True), (True, True))
-    plan_x_of_two, plan_y_of_two = (
-        made._plan(needs, (True, True)) for needs in ((True, False), (False, True))
-    )
+    plan_x_of_two, plan_y_of_two = (made._plan(needs, (True, True)) for needs in ((True, False), (False, True)))
     plan_x = made._plan((True, False), (True, False))  # x with a number
     plan_y = made._plan((False, True), (False, True))  # a number with y
 
@@ -1240,17 +1180,14 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         and not (isinstance(y, Tensor) and y._array.ndim)
     ):
         wide = made.kernel(_cast(x, _F32), _cast(y, _F32))
-        return wide.astype(numpy_dtype), np.ones(
-            (), numpy_dtype
-        )  # the result, and what leaves it as it is
+        return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and what leaves it as it is
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 
 
 def refuse_booleans(x: Any, y: Any) -> None:
     """Raise PyTorch's error if one operand of a subtraction is boolean."""
     booleans = [
-        each._array.dtype.kind == "b" if isinstance(each, Tensor) else isinstance(each, bool)
-        for each in (x, y)
+        each._array.dtype.kind == "b" if isinstance(each, Tensor) else isinstance(each, bool) for each in (x, y)
     ]
     if all(booleans):
         raise RuntimeError(
@@ -1282,9 +1219,7 @@ def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception
         kinds = {value.dtype.tensor_name for value in values if isinstance(value, Tensor)}
         if made.name == "sub":
             refuse_booleans(*values)
-        return RuntimeError(
-            f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}'
-        )
+        return RuntimeError(f'"{made.name}" not implemented for {" and ".join(sorted(map(repr, kinds)))}')
     return error
 
 

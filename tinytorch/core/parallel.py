@@ -18,9 +18,7 @@ import numpy as np
 
 from tinytorch.core import blas
 
-__all__ = [
-    "BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes",
-]  # fmt: skip
+__all__ = ["BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes"]
 
 Array = Any
 Piece = Callable[[int, int], None]
@@ -82,11 +80,7 @@ def each(function: Callable[..., Array], *operands: Any, out: Array | None = Non
         arrays.append(out)
     shape, size = arrays[0].shape, arrays[0].size
     into = _has_out(function)
-    if (
-        size < (2 * LARGE if function in _CHEAP else LARGE)
-        or (into and _threads == 1)
-        or not _alike(arrays)
-    ):
+    if size < (2 * LARGE if function in _CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
         return function(*operands) if out is None else function(*operands, out=out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
     result = None if out is None else out.reshape(-1)
@@ -133,11 +127,7 @@ def _alike(arrays: Sequence[Array]) -> bool:
 
 
 def _in_pieces(
-    function: Callable[..., Array],
-    arrays: Sequence[Any],
-    length: int,
-    block: int,
-    out: Array | None,
+    function: Callable[..., Array], arrays: Sequence[Any], length: int, block: int, out: Array | None
 ) -> Array:
     """Return `function(*arrays)`, computed for pieces of the first dimension, of `block` at a time if that is not 0."""
 

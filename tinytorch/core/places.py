@@ -191,9 +191,7 @@ def _places(where: Place) -> Array:
     shape, strides, first = where
     index = np.full(shape, first)
     for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
-        index += (step * np.arange(length)).reshape(
-            [-1 if d == axis else 1 for d in range(len(shape))]
-        )
+        index += (step * np.arange(length)).reshape([-1 if d == axis else 1 for d in range(len(shape))])
     return index
 
 

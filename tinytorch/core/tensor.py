@@ -151,9 +151,7 @@ def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
     return made
 
 
-def _unpickle(
-    cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]
-) -> Tensor:
+def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)

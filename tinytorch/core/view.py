@@ -35,9 +35,7 @@ class View:
     __slots__ = ("array", "base", "kind", "own", "seen")
 
     array: Any
-    by_place: ClassVar[
-        Any
-    ]  # the op that takes a view by its place in memory: `inplace.py` gives it
+    by_place: ClassVar[Any]  # the op that takes a view by its place in memory: `inplace.py` gives it
     base: Tensor
     kind: int
     own: bool
@@ -106,9 +104,7 @@ def refresh(tensor: Tensor) -> None:
             if not view.own:
                 tensor._accumulator = functools.partial(Nowhere, view.array)
     elif view.kind != USUAL:
-        raise RuntimeError(
-            _not_writable(tensor, view, "its base or another view of its base has been")
-        )
+        raise RuntimeError(_not_writable(tensor, view, "its base or another view of its base has been"))
     else:
         follow(tensor, view, view.places())
 
@@ -218,10 +214,7 @@ def expanded(array: Any) -> bool:
     return (
         0 in array.strides
         and array.size > 0
-        and any(
-            stride == 0 and length > 1
-            for stride, length in zip(array.strides, array.shape, strict=True)
-        )
+        and any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True))
     )
 
 

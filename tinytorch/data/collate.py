@@ -118,8 +118,7 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
 
 def _unknown(kind: Any) -> TypeError:
     return TypeError(
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-        f"found {kind}"
+        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {kind}"
     )
 
 
@@ -175,9 +174,7 @@ def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | Non
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_scalar_fn(
-    batch: Any, *, collate_fn_map: CollateFunctions | None = None
-) -> Tensor:
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Tensor:
     """Return NumPy's numbers as a tensor."""
     return as_tensor(batch)
 

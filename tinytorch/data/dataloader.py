@@ -11,13 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
-from tinytorch.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    draw_seed,
-)
+from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from tinytorch.data.worker import Failure, Fetcher, Workers, get_worker_info
 from tinytorch.ops.random import Generator
 
@@ -92,9 +86,7 @@ class DataLoader(Generic[T_co]):
     batch_sampler: Any
     _initialized = False
     #: What makes up the iterator's work: setting one of these later would be ignored or wrong.
-    _FIXED = frozenset(
-        ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-    )
+    _FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
 
     def __init__(
         self,
@@ -140,15 +132,11 @@ class DataLoader(Generic[T_co]):
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "batch_sampler option is mutually exclusive "
-                    "with batch_size, shuffle, sampler, and drop_last"
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
                 )
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching "
-                "and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
         if sampler is None:
             if self._is_stream:
@@ -174,9 +162,7 @@ class DataLoader(Generic[T_co]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._initialized and name in self._FIXED:
-            raise ValueError(
-                f"{name} attribute should not be set after {self.__class__.__name__} is initialized"
-            )
+            raise ValueError(f"{name} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(name, value)
 
     @property
@@ -264,18 +250,10 @@ class DataLoader(Generic[T_co]):
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
 
-def _check_workers(
-    num_workers: int,
-    timeout: float,
-    prefetch_factor: int | None,
-    persistent_workers: bool,
-) -> None:
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
     """Raise for what the arguments about worker processes do not allow."""
     if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; "
-            "use num_workers=0 to disable multiprocessing."
-        )
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
@@ -319,13 +297,7 @@ class _Iterator:
         self._index_sampler = loader._index_sampler
         self._dataset = loader.dataset
         self._is_stream = loader._is_stream
-        self._making = (
-            loader.dataset,
-            loader.collate_fn,
-            loader._auto_collation,
-            loader._is_stream,
-            loader.drop_last,
-        )
+        self._making = (loader.dataset, loader.collate_fn, loader._auto_collation, loader._is_stream, loader.drop_last)
         self._indices = iter(self._index_sampler)
         # The seed that workers would get is drawn without workers too: a program's other random
         # numbers must not depend on how its data are loaded. It comes before the draws of the
@@ -361,9 +333,7 @@ class _Iterator:
         raise NotImplementedError
 
     def __getstate__(self) -> Any:
-        raise NotImplementedError(
-            "the iterator of a DataLoader cannot be pickled; pickle the DataLoader"
-        )
+        raise NotImplementedError("the iterator of a DataLoader cannot be pickled; pickle the DataLoader")
 
 
 class _InProcess(_Iterator):
@@ -394,9 +364,7 @@ class _InWorkers(_Iterator):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         if not loader.prefetch_factor:
-            raise AssertionError(
-                "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
-            )
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         context = loader.multiprocessing_context
         if context is None:
             import multiprocessing
@@ -407,9 +375,7 @@ class _InWorkers(_Iterator):
         self._ahead = loader.prefetch_factor * loader.num_workers
         self._timeout = loader.timeout
         self._in_order = loader.in_order
-        self._pool = Workers(
-            context, self._count, self._making, self._base_seed, loader.worker_init_fn
-        )
+        self._pool = Workers(context, self._count, self._making, self._base_seed, loader.worker_init_fn)
         self._workers = self._pool.processes
         self._begin()
 
@@ -440,9 +406,7 @@ class _InWorkers(_Iterator):
             return
         active = self._pool.active
         for worker in itertools.islice(self._turns, self._count):
-            if active[worker] and (
-                self._in_order or self._asked.count(worker) < self._ahead // sum(active)
-            ):
+            if active[worker] and (self._in_order or self._asked.count(worker) < self._ahead // sum(active)):
                 self._pool.put(worker, self._number, indices)
                 self._number += 1
                 self._asked.append(worker)

@@ -165,10 +165,7 @@ class StackDataset(Dataset[Any]):
         columns = [read_samples(dataset, indices) for dataset in self._columns()]
         for items in columns:
             if len(items) != len(indices):
-                raise ValueError(
-                    "Nested dataset's output size mismatch."
-                    f" Expected {len(indices)}, got {len(items)}"
-                )
+                raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
         return [self._sample(items) for items in zip(*columns, strict=True)]
 
     def __len__(self) -> int:
@@ -220,11 +217,7 @@ class ConcatDataset(Dataset[T_co]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """The older spelling of `cumulative_sizes`."""
-        warnings.warn(
-            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
     def __getitem__(self, idx: Any) -> T_co:
@@ -296,10 +289,7 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
-        if (
-            type(self).__getitem__ is not Subset.__getitem__
-            and type(self).__getitems__ is Subset.__getitems__
-        ):
+        if type(self).__getitem__ is not Subset.__getitem__ and type(self).__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
                 f"{type(self).__name__} overrides __getitem__ but not __getitems__. "
                 "When subclassing Subset and overriding __getitem__, you must also override "
@@ -359,8 +349,7 @@ def random_split(
         for i, length in enumerate(sizes):
             if length == 0:
                 warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                    stacklevel=2,
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
                 )
     else:
         sizes = lengths  # type: ignore[assignment]

@@ -30,11 +30,7 @@ __all__ = ["Compose", "Lambda", "Normalize", "ToTensor"]
 Transform = Callable[[Any], Any]
 
 #: The element types of Pillow's modes that are not bytes.
-_PIL_DTYPES = {
-    "I": np.int32,
-    "F": np.float32,
-    "I;16" if sys.byteorder == "little" else "I;16B": np.int16,
-}
+_PIL_DTYPES = {"I": np.int32, "F": np.float32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16}
 
 
 class ToTensor:
@@ -111,9 +107,7 @@ class Normalize:
         tensor([[[-1.,  0.,  1.]]])
     """
 
-    def __init__(
-        self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False
-    ) -> None:
+    def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False) -> None:
         self.mean = mean
         self.std = std
         self.inplace = inplace
@@ -132,15 +126,11 @@ class Normalize:
             raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
         if image.ndim < 3:
             raise ValueError(
-                "Expected tensor to be a tensor image of size (..., C, H, W). "
-                f"Got tensor.size() = {image.size()}"
+                f"Expected tensor to be a tensor image of size (..., C, H, W). Got tensor.size() = {image.size()}"
             )
         mean, std = (as_tensor(numbers, dtype=image.dtype) for numbers in (self.mean, self.std))
         if (std == 0).any():
-            raise ValueError(
-                f"std evaluated to zero after conversion to {image.dtype}, "
-                "leading to division by zero."
-            )
+            raise ValueError(f"std evaluated to zero after conversion to {image.dtype}, leading to division by zero.")
         # One number per channel: (C,) -> (C, 1, 1)
         mean, std = (per.view(-1, 1, 1) if per.ndim == 1 else per for per in (mean, std))
         if not inplace:

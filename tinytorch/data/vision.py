@@ -203,19 +203,14 @@ class MNIST(Dataset[tuple[Any, Any]]):
 
     def _by_hand(self) -> str:
         names = ", ".join(name for name, _ in self.resources)
-        return (
-            "Without a network, put these files, packed or unpacked, "
-            f"into {self.raw_folder}: {names}"
-        )
+        return f"Without a network, put these files, packed or unpacked, into {self.raw_folder}: {names}"
 
     def _load(self) -> tuple[Tensor, Tensor]:
         """Return images and labels of this split."""
         paths = [os.path.join(self.raw_folder, name) for name, _ in self.resources]
         found = [path for packed in paths if (path := _present(packed))]
         if len(found) < len(paths):
-            raise RuntimeError(
-                f"Dataset not found. You can use download=True to download it. {self._by_hand()}"
-            )
+            raise RuntimeError(f"Dataset not found. You can use download=True to download it. {self._by_hand()}")
         image_path, label_path = found[:2] if self.train else found[2:]
         images = read_idx(image_path, ndim=3)
         labels = read_idx(label_path, ndim=1)
@@ -238,10 +233,7 @@ class FashionMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
         ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
     )
-    classes = (
-        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-        "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
-    )  # fmt: skip
+    classes = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
 class KMNIST(MNIST):
@@ -370,10 +362,7 @@ def _download(url: str, path: str, md5: str) -> None:
             urlopen(request, timeout=TIMEOUT) as response,
             replacing(path) as file,
             tqdm(
-                total=getattr(response, "length", None),
-                unit="B",
-                unit_scale=True,
-                desc=os.path.basename(path),
+                total=getattr(response, "length", None), unit="B", unit_scale=True, desc=os.path.basename(path)
             ) as bar,
         ):
             while chunk := response.read(CHUNK // 16):
@@ -382,9 +371,7 @@ def _download(url: str, path: str, md5: str) -> None:
                 received += len(chunk)
                 bar.update(len(chunk))
             if digest.hexdigest() != md5:
-                raise RuntimeError(
-                    f"expected the MD5 sum {md5}, found {digest.hexdigest()} of {received} bytes"
-                )
+                raise RuntimeError(f"expected the MD5 sum {md5}, found {digest.hexdigest()} of {received} bytes")
     except HTTPException as error:
         raise RuntimeError(f"the answer broke off: {error!r}") from error
 

@@ -100,12 +100,7 @@ class Fetcher:
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        collate_fn: Callable[[Any], Any],
-        batched: bool,
-        is_stream: bool,
-        drop_last: bool,
+        self, dataset: Any, collate_fn: Callable[[Any], Any], batched: bool, is_stream: bool, drop_last: bool
     ) -> None:
         self._dataset = dataset
         self._collate_fn = collate_fn
@@ -407,12 +402,7 @@ class Workers:
     """
 
     def __init__(
-        self,
-        context: Any,
-        count: int,
-        making: tuple[Any, ...],
-        base_seed: int,
-        init_fn: Callable[[int], Any] | None,
+        self, context: Any, count: int, making: tuple[Any, ...], base_seed: int, init_fn: Callable[[int], Any] | None
     ) -> None:
         self.processes: list[Any] = []
         #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
@@ -425,9 +415,7 @@ class Workers:
         _alive.add(self)
         # Ends them when this object dies. It is no `__del__`, which the collector may call after that of the channels:
         # what it holds, the channels too, outlives this object. Python's own exit ends daemon processes.
-        self._end = weakref.finalize(
-            self, _end, os.getpid(), self.processes, self._tasks, self._results
-        )
+        self._end = weakref.finalize(self, _end, os.getpid(), self.processes, self._tasks, self._results)
         self._end.atexit = False
         try:
             for worker in range(count):
@@ -451,9 +439,7 @@ class Workers:
         self._ahead.append(_held_by(tasks) // 2)
         self._results.append(results)
         process = context.Process(
-            target=_work,
-            args=(its_tasks, its_results, making, base_seed, init_fn, worker, count),
-            daemon=True,
+            target=_work, args=(its_tasks, its_results, making, base_seed, init_fn, worker, count), daemon=True
         )
         try:
             process.start()
@@ -506,11 +492,7 @@ class Workers:
                     return self._read(channel, worker)
         from multiprocessing.connection import wait
 
-        watched = {
-            process.sentinel: worker
-            for worker, process in enumerate(self.processes)
-            if self.active[worker]
-        }
+        watched = {process.sentinel: worker for worker, process in enumerate(self.processes) if self.active[worker]}
         ready = wait([*channels, *watched], timeout or None)
         dead = [watched[each] for each in ready if isinstance(each, int)]
         for each in ready:

@@ -88,9 +88,7 @@ class group:
 
 def _without_group(name: str) -> Callable[..., NoReturn]:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call init_process_group."
-        )
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "Raise ValueError, as in PyTorch: this process is no part of a group."

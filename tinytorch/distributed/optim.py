@@ -13,6 +13,4 @@ class ZeroRedundancyOptimizer(Optimizer):
     """An optimizer whose state is spread over processes: cannot be made, since there is one process."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(
-            "tinytorch has no processes among which to spread an optimizer's state"
-        )
+        raise NotImplementedError("tinytorch has no processes among which to spread an optimizer's state")

@@ -34,10 +34,7 @@ from tinytorch.distributions.multinomial import Multinomial
 from tinytorch.distributions.multivariate_normal import MultivariateNormal
 from tinytorch.distributions.negative_binomial import NegativeBinomial
 from tinytorch.distributions.normal import Normal
-from tinytorch.distributions.one_hot_categorical import (
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-)
+from tinytorch.distributions.one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
 from tinytorch.distributions.pareto import Pareto
 from tinytorch.distributions.poisson import Poisson
 from tinytorch.distributions.relaxed_bernoulli import RelaxedBernoulli

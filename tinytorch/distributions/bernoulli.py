@@ -35,9 +35,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     has_enumerate_support = True
     _mean_carrier_measure = 0
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._set(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 

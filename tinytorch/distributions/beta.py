@@ -26,16 +26,11 @@ class Beta(ExponentialFamily):
         tensor(0.2500)
     """
 
-    arg_constraints = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         if isinstance(concentration1, Real) and isinstance(concentration0, Real):
             both = tensor([float(concentration1), float(concentration0)])
         else:

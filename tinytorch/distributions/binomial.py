@@ -38,11 +38,7 @@ class Binomial(ProbsOrLogits, Distribution):
     has_enumerate_support = True
 
     def __init__(
-        self,
-        total_count: Any = 1,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         (self.total_count,) = self._set(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
@@ -72,11 +68,7 @@ class Binomial(ProbsOrLogits, Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        ways = (
-            (self.total_count + 1).lgamma()
-            - (value + 1).lgamma()
-            - (self.total_count - value + 1).lgamma()
-        )
+        ways = (self.total_count + 1).lgamma() - (value + 1).lgamma() - (self.total_count - value + 1).lgamma()
         # log(1 + exp(logits)), whose gradient at zero logits is 1/2 also by its parts.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
         log_odds = positive + (-self.logits.abs()).exp().log1p()

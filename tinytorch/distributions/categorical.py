@@ -8,12 +8,7 @@ from tinytorch.core import dtypes
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from tinytorch.distributions.utils import ProbsOrLogits, lazy_property, logits_to_probs, probs_to_logits
 from tinytorch.ops import limits
 from tinytorch.ops.create import arange, full
 from tinytorch.ops.random import multinomial
@@ -40,9 +35,7 @@ class Categorical(ProbsOrLogits, Distribution):
     has_enumerate_support = True
     _kept = ("_given", "_num_events")
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._choose(probs, logits)
         if probs is not None:
             if probs.dim() < 1:

@@ -39,10 +39,7 @@ class ConstraintRegistry:
         if isinstance(constraint, constraints.Constraint):
             constraint = type(constraint)
         if not isinstance(constraint, type) or not issubclass(constraint, constraints.Constraint):
-            raise TypeError(
-                "Expected constraint to be either a Constraint subclass or instance, but got "
-                f"{constraint}"
-            )
+            raise TypeError(f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}")
         self._registry[constraint] = factory
         return factory
 
@@ -55,9 +52,7 @@ class ConstraintRegistry:
         try:
             factory = self._registry[type(constraint)]
         except KeyError:
-            raise NotImplementedError(
-                f"Cannot transform {type(constraint).__name__} constraints"
-            ) from None
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints") from None
         return factory(constraint)
 
 
@@ -117,9 +112,7 @@ def _to_interval(constraint: Any) -> Any:
     high: Any = constraint.upper_bound
     if all(isinstance(each, Number) for each in (low, high)) and (low, high) == (0, 1):
         return transforms.SigmoidTransform()
-    return transforms.ComposeTransform(
-        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)]
-    )
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
 @biject_to.register(constraints.simplex)
@@ -150,16 +143,12 @@ def _to_corr_cholesky(constraint: Any) -> Any:
 
 @biject_to.register(constraints.cat)
 def _biject_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform(
-        [biject_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths
-    )
+    return transforms.CatTransform([biject_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
 
 
 @transform_to.register(constraints.cat)
 def _transform_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform(
-        [transform_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths
-    )
+    return transforms.CatTransform([transform_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
 
 
 @biject_to.register(constraints.stack)
@@ -169,6 +158,4 @@ def _biject_to_stack(constraint: Any) -> Any:
 
 @transform_to.register(constraints.stack)
 def _transform_to_stack(constraint: Any) -> Any:
-    return transforms.StackTransform(
-        [transform_to(each) for each in constraint.cseq], constraint.dim
-    )
+    return transforms.StackTransform([transform_to(each) for each in constraint.cseq], constraint.dim)

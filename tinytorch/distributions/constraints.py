@@ -60,9 +60,7 @@ class Constraint:
 class _Dependent(Constraint):
     """A set that depends on other values, such as the support of a uniform distribution."""
 
-    def __init__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> None:
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
         self._event_dim = event_dim
         super().__init__()
@@ -81,9 +79,7 @@ class _Dependent(Constraint):
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
 
-    def __call__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> _Dependent:
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -176,9 +172,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def __init__(self, base_constraint: Any) -> None:
         if not isinstance(base_constraint, Constraint):
-            raise AssertionError(
-                f"Expected base_constraint to be a Constraint, got {type(base_constraint)}"
-            )
+            raise AssertionError(f"Expected base_constraint to be a Constraint, got {type(base_constraint)}")
         self.base_constraint = base_constraint
         super().__init__()
 
@@ -416,9 +410,7 @@ class _Square(_Matrices):
 
     def check(self, value: Tensor) -> Tensor:
         fits = value.shape[-2] == value.shape[-1]
-        return (
-            value.new_ones(value.shape[:-2]) if fits else value.new_zeros(value.shape[:-2])
-        ).bool()
+        return (value.new_ones(value.shape[:-2]) if fits else value.new_zeros(value.shape[:-2])).bool()
 
 
 class _Symmetric(_Square):
@@ -461,17 +453,13 @@ class _Cat(Constraint):
         tensor([ True, False])
     """
 
-    def __init__(
-        self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):
             raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq = list(cseq)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
-            raise AssertionError(
-                f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}"
-            )
+            raise AssertionError(f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}")
         self.dim = dim
         super().__init__()
 

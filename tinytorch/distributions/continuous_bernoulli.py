@@ -9,13 +9,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-    clamp_probs,
-    lazy_property,
-    logits_to_probs,
-)
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import full_like, ones_like, zeros_like
 from tinytorch.ops.index import where
@@ -98,9 +92,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         cut = self._cut()
-        variance = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (
-            (-cut).log1p() - cut.log()
-        ).pow(2)
+        variance = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / ((-cut).log1p() - cut.log()).pow(2)
         x = (self.probs - 0.5).pow(2)
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
         return where(self._outside(), variance, taylor)
@@ -131,18 +123,13 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         cut = self._cut()
         cdf = (cut.pow(value) * (1.0 - cut).pow(1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
         inside = where(self._outside(), cdf, value)
-        return where(
-            value <= 0.0,
-            zeros_like(value),
-            where(value >= 1.0, ones_like(value), inside),
-        )
+        return where(value <= 0.0, zeros_like(value), where(value >= 1.0, ones_like(value), inside))
 
     def icdf(self, value: Tensor) -> Tensor:
         cut = self._cut()
         return where(
             self._outside(),
-            ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p())
-            / (cut.log() - (-cut).log1p()),
+            ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p()),
             value,
         )
 

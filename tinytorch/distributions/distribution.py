@@ -57,12 +57,7 @@ class Distribution:
             raise ValueError
         Distribution._validate_args = value
 
-    def __init__(
-        self,
-        batch_shape: Any = Size(),
-        event_shape: Any = Size(),
-        validate_args: bool | None = None,
-    ) -> None:
+    def __init__(self, batch_shape: Any = Size(), event_shape: Any = Size(), validate_args: bool | None = None) -> None:
         self._batch_shape = batch_shape
         self._event_shape = event_shape
         if validate_args is not None:
@@ -81,9 +76,7 @@ class Distribution:
             for name, constraint in limits.items():
                 if constraints.is_dependent(constraint):
                     continue
-                if name not in self.__dict__ and isinstance(
-                    _class_attribute(type(self), name), lazy_property
-                ):
+                if name not in self.__dict__ and isinstance(_class_attribute(type(self), name), lazy_property):
                     continue  # computed from another parameter, which is checked
                 value = getattr(self, name)
                 if not constraint.check(value).all():
@@ -192,11 +185,7 @@ class Distribution:
             ...     torch.distributions.Normal(0.0, 1.0).sample_n(3).shape
             torch.Size([3])
         """
-        warnings.warn(
-            "sample_n(n) will be deprecated. Use .sample((n,)) instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -275,15 +264,13 @@ class Distribution:
         event = value.shape[len(value.shape) - len(self._event_shape) :]
         if event != self._event_shape:
             raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs "
-                f"{self._event_shape}."
+                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
         for one, other in zip(reversed(value.shape), reversed(expected), strict=False):
             if one != 1 and other != 1 and one != other:
                 raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs "
-                    f"{expected}."
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
                 )
         try:
             support = self.support

@@ -25,16 +25,10 @@ class GeneralizedPareto(Distribution):
         tensor(2.)
     """
 
-    arg_constraints = {
-        "loc": constraints.real,
-        "scale": constraints.positive,
-        "concentration": constraints.real,
-    }
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
 
-    def __init__(
-        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
@@ -112,8 +106,6 @@ class GeneralizedPareto(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         upper = where(
-            self.concentration < 0,
-            self.loc - self.scale / self.concentration,
-            full_like(self.loc, float("inf")),
+            self.concentration < 0, self.loc - self.scale / self.concentration, full_like(self.loc, float("inf"))
         )
         return constraints.interval(self.loc, upper)

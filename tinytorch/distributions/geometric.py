@@ -31,9 +31,7 @@ class Geometric(ProbsOrLogits, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._set(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
         if self._validate_args and probs is not None:

@@ -33,10 +33,7 @@ class Independent(Distribution):
     arg_constraints: dict[str, Any] = {}
 
     def __init__(
-        self,
-        base_distribution: Distribution,
-        reinterpreted_batch_ndims: int,
-        validate_args: bool | None = None,
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             raise ValueError(

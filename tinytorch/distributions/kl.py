@@ -120,8 +120,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     function = _KL_MEMOIZE[pair]
     if function is NotImplemented:
         raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
-            f"{type(q).__name__}"
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
         )
     result: Tensor = function(p, q)
     return result
@@ -162,9 +161,7 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 def _binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
     # (x ~ p of more trials than q has cannot come from q; of fewer there is no closed form)
     if (p.total_count < q.total_count).any():
-        raise NotImplementedError(
-            "KL between Binomials where q.total_count > p.total_count is not implemented"
-        )
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return kl.masked_fill(p.total_count > q.total_count, _INF)
 
@@ -176,14 +173,8 @@ def _categorical_categorical(p: Categorical, q: Categorical) -> Tensor:
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _continuous_bernoulli_continuous_bernoulli(
-    p: ContinuousBernoulli, q: ContinuousBernoulli
-) -> Tensor:
-    return (
-        p.mean * (p.logits - q.logits)
-        + (p._log_norm() + (-p.probs).log1p())
-        - (q._log_norm() + (-q.probs).log1p())
-    )
+def _continuous_bernoulli_continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
+    return p.mean * (p.logits - q.logits) + (p._log_norm() + (-p.probs).log1p()) - (q._log_norm() + (-q.probs).log1p())
 
 
 @register_kl(Dirichlet, Dirichlet)
@@ -260,9 +251,7 @@ def _trace_squared(tril: Tensor, matrix: Tensor) -> Tensor:
 
 def _same_event(p: Distribution, q: Distribution, families: str) -> None:
     if p.event_shape != q.event_shape:
-        raise ValueError(
-            f"KL-divergence between two {families} with different event shapes cannot be computed"
-        )
+        raise ValueError(f"KL-divergence between two {families} with different event shapes cannot be computed")
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -487,11 +476,7 @@ def _gamma_exponential(p: Gamma, q: Exponential) -> Tensor:
 def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
     product = p.rate * q.scale
     loc = q.loc / q.scale
-    own = (
-        (p.concentration - 1) * p.concentration.digamma()
-        - p.concentration.lgamma()
-        - p.concentration
-    )
+    own = (p.concentration - 1) * p.concentration.digamma() - p.concentration.lgamma() - p.concentration
     power = loc.exp() * (1 + product.reciprocal()).pow(-p.concentration)
     return own + product.log() + p.concentration / product + power - loc
 
@@ -523,12 +508,9 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     away = p.loc - q.loc
     relative = away / p.scale
     mean_distance = (
-        math.sqrt(2 / math.pi) * p.scale * (-0.5 * relative.pow(2)).exp()
-        + away * (math.sqrt(0.5) * relative).erf()
+        math.sqrt(2 / math.pi) * p.scale * (-0.5 * relative.pow(2)).exp() + away * (math.sqrt(0.5) * relative).erf()
     )
-    return (
-        -(p.scale / q.scale).log() + mean_distance / q.scale - 0.5 * (1 + math.log(0.5 * math.pi))
-    )
+    return -(p.scale / q.scale).log() + mean_distance / q.scale - 0.5 * (1 + math.log(0.5 * math.pi))
 
 
 @register_kl(Pareto, Exponential)

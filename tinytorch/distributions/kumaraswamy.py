@@ -24,21 +24,14 @@ class Kumaraswamy(TransformedDistribution):
         tensor(0.5000)
     """
 
-    arg_constraints = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(
-            full_like(self.concentration0, 0),
-            full_like(self.concentration0, 1),
-            validate_args=validate_args,
+            full_like(self.concentration0, 0), full_like(self.concentration0, 1), validate_args=validate_args
         )
         transforms = [
             PowerTransform(exponent=self.concentration0.reciprocal()),

@@ -40,13 +40,9 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(
-        self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
-            raise ValueError(
-                f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
-            )
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         batch_shape = self.concentration.size()

@@ -47,25 +47,14 @@ class LowRankMultivariateNormal(Distribution):
     has_rsample = True
     _kept = ("_capacitance_tril", "_unbroadcasted_cov_diag", "_unbroadcasted_cov_factor")
 
-    def __init__(
-        self,
-        loc: Tensor,
-        cov_factor: Tensor,
-        cov_diag: Tensor,
-        validate_args: bool | None = None,
-    ) -> None:
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = Size(loc.shape[-1:])
         if cov_factor.dim() < 2:
-            raise ValueError(
-                "cov_factor must be at least two-dimensional, with optional leading batch "
-                "dimensions"
-            )
+            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
         if cov_factor.shape[-2:-1] != event_shape:
-            raise ValueError(
-                f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m"
-            )
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m")
         if cov_diag.shape[-1:] != event_shape:
             raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
         column, diagonal = loc.unsqueeze(-1), cov_diag.unsqueeze(-1)
@@ -73,8 +62,7 @@ class LowRankMultivariateNormal(Distribution):
             column, self.cov_factor, diagonal = broadcast_tensors(column, cov_factor, diagonal)
         except RuntimeError as error:
             raise ValueError(
-                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, "
-                f"cov_diag {cov_diag.shape}"
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             ) from error
         self.loc, self.cov_diag = column[..., 0], diagonal[..., 0]
         self._unbroadcasted_cov_factor = cov_factor

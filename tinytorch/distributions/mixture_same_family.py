@@ -37,23 +37,14 @@ class MixtureSameFamily(Distribution):
     has_rsample = False
 
     def __init__(
-        self,
-        mixture_distribution: Categorical,
-        component_distribution: Distribution,
-        validate_args: bool | None = None,
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         if not isinstance(mixture_distribution, Categorical):
-            raise ValueError(
-                " The Mixture distribution needs to be an  instance of "
-                "torch.distributions.Categorical"
-            )
+            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError(
-                "The Component distribution need to be an instance of "
-                "torch.distributions.Distribution"
-            )
+            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
         chooser = mixture_distribution.batch_shape
         components = component_distribution.batch_shape[:-1]
         for one, other in zip(reversed(chooser), reversed(components), strict=False):
@@ -71,16 +62,12 @@ class MixtureSameFamily(Distribution):
         self._num_component = n
         event_shape = component_distribution.event_shape
         self._event_ndims = len(event_shape)
-        super().__init__(
-            batch_shape=Size(components), event_shape=event_shape, validate_args=validate_args
-        )
+        super().__init__(batch_shape=Size(components), event_shape=event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         batch_shape = Size(batch_shape)
         new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._component_distribution = self._component_distribution.expand(
-            batch_shape + (self._num_component,)
-        )
+        new._component_distribution = self._component_distribution.expand(batch_shape + (self._num_component,))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component = self._num_component
         new._event_ndims = self._event_ndims
@@ -146,6 +133,4 @@ class MixtureSameFamily(Distribution):
         return x.reshape(shape)
 
     def __repr__(self) -> str:
-        return (
-            f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
-        )
+        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

@@ -33,22 +33,14 @@ class Multinomial(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
-        self,
-        total_count: int = 1,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        super().__init__(
-            self._categorical.batch_shape,
-            self._categorical.param_shape[-1:],
-            validate_args=validate_args,
-        )
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = self._get_checked_instance(Multinomial, _instance)

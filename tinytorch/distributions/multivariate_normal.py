@@ -31,22 +31,13 @@ def _squared_length(tril: Tensor, x: Tensor) -> Tensor:
 
 
 def the_one_given(
-    covariance_matrix: Tensor | None,
-    precision_matrix: Tensor | None,
-    scale_tril: Tensor | None,
-    error: type[Exception],
+    covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None, error: type[Exception]
 ) -> tuple[str, Tensor]:
     """Return the matrix that is given and its name; raise `error` unless it is exactly one."""
-    given = {
-        "covariance_matrix": covariance_matrix,
-        "precision_matrix": precision_matrix,
-        "scale_tril": scale_tril,
-    }
+    given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
     matrices = [(name, each) for name, each in given.items() if each is not None]
     if len(matrices) != 1:
-        raise error(
-            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-        )
+        raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
     return matrices[0]
 
 
@@ -63,9 +54,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return lower triangular L with L L^T the inverse of P: P = U U^T with upper U, L = U^-T."""
     flipped = linalg.cholesky(precision.flip((-2, -1)))
     lower = flipped.flip((-2, -1)).mT
-    return linalg.solve_triangular(
-        lower, eye(precision.shape[-1], dtype=precision.dtype), upper=False
-    )
+    return linalg.solve_triangular(lower, eye(precision.shape[-1], dtype=precision.dtype), upper=False)
 
 
 class MultivariateNormal(Distribution):
@@ -138,9 +127,7 @@ class MultivariateNormal(Distribution):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         n = self._event_shape + self._event_shape
-        inverse = linalg.solve_triangular(
-            self._unbroadcasted_scale_tril, eye(n[0], dtype=self.loc.dtype), upper=False
-        )
+        inverse = linalg.solve_triangular(self._unbroadcasted_scale_tril, eye(n[0], dtype=self.loc.dtype), upper=False)
         return (inverse.mT @ inverse).expand(self._batch_shape + n)
 
     @property

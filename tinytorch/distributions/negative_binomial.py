@@ -33,11 +33,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(
-        self,
-        total_count: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         (self.total_count,) = self._set(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)

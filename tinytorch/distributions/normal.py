@@ -63,11 +63,7 @@ class Normal(ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         variance = self.scale**2
-        return (
-            -((value - self.loc) ** 2) / (2 * variance)
-            - self.scale.log()
-            - math.log(math.sqrt(2 * math.pi))
-        )
+        return -((value - self.loc) ** 2) / (2 * variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -33,11 +33,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     _kept = ("_given", "temperature")
 
     def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
         self._set(probs, logits)
@@ -47,9 +43,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(rand(shape, dtype=probs.dtype))
-        numbers: Tensor = (
-            u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
-        ) / self.temperature
+        numbers: Tensor = (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
         return numbers
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -80,11 +74,7 @@ class RelaxedBernoulli(TransformedDistribution):
     has_rsample = True
 
     def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)

@@ -35,19 +35,11 @@ class ExpRelaxedCategorical(Distribution):
     has_rsample = True
 
     def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        super().__init__(
-            self._categorical.batch_shape,
-            self._categorical.param_shape[-1:],
-            validate_args=validate_args,
-        )
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
@@ -83,9 +75,7 @@ class ExpRelaxedCategorical(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        log_scale = full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(
-            -(k - 1)
-        )
+        log_scale = full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(-(k - 1))
         score = logits - value.mul(self.temperature)
         score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
         return score + log_scale
@@ -110,11 +100,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     has_rsample = True
 
     def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)

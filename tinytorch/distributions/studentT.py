@@ -23,17 +23,11 @@ class StudentT(Distribution):
         tensor(2.)
     """
 
-    arg_constraints = {
-        "df": constraints.positive,
-        "loc": constraints.real,
-        "scale": constraints.positive,
-    }
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
 
-    def __init__(
-        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
@@ -56,9 +50,7 @@ class StudentT(Distribution):
         # Where there is no finite one, the formula's gradient would be NaN: infinity times zero.
         df = self.df.masked_fill(self.df <= 2, 3.0)
         finite = self.scale.pow(2) * df / (df - 2)
-        return finite.masked_fill(self.df <= 2, float("inf")).masked_fill(
-            self.df <= 1, float("nan")
-        )
+        return finite.masked_fill(self.df <= 2, float("inf")).masked_fill(self.df <= 1, float("nan"))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -82,9 +74,4 @@ class StudentT(Distribution):
     def entropy(self) -> Tensor:
         half, above = 0.5 * self.df, 0.5 * (self.df + 1)
         log_beta = half.lgamma() + 0.5 * math.log(math.pi) - above.lgamma()
-        return (
-            self.scale.log()
-            + above * (above.digamma() - half.digamma())
-            + 0.5 * self.df.log()
-            + log_beta
-        )
+        return self.scale.log() + above * (above.digamma() - half.digamma()) + 0.5 * self.df.log() + log_beta

@@ -61,9 +61,7 @@ class TransformedDistribution(Distribution):
         forward_shape = transform.forward_shape(shape)
         expanded = transform.inverse_shape(forward_shape)
         if shape != expanded:
-            base_distribution = base_distribution.expand(
-                expanded[: len(expanded) - len(base_distribution.event_shape)]
-            )
+            base_distribution = base_distribution.expand(expanded[: len(expanded) - len(base_distribution.event_shape)])
         more = transform.domain.event_dim - len(base_distribution.event_shape)
         if more > 0:
             base_distribution = Independent(base_distribution, more)
@@ -71,9 +69,7 @@ class TransformedDistribution(Distribution):
         change = transform.codomain.event_dim - transform.domain.event_dim
         event_dim = max(transform.codomain.event_dim, base_event_dim + change)
         cut = len(forward_shape) - event_dim
-        super().__init__(
-            Size(forward_shape[:cut]), Size(forward_shape[cut:]), validate_args=validate_args
-        )
+        super().__init__(Size(forward_shape[:cut]), Size(forward_shape[cut:]), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = self._get_checked_instance(_defining_class(type(self)), _instance)

@@ -342,9 +342,7 @@ class IndependentTransform(Transform):
         tensor(3.)
     """
 
-    def __init__(
-        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ) -> None:
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -352,9 +350,7 @@ class IndependentTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         if self._cache_size == cache_size:
             return self
-        return IndependentTransform(
-            self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size
-        )
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -683,9 +679,7 @@ class AffineTransform(Transform):
         if not isinstance(other, AffineTransform):
             return False
         return all(
-            one == two
-            if isinstance(one, Number) and isinstance(two, Number)
-            else bool((one == two).all().item())
+            one == two if isinstance(one, Number) and isinstance(two, Number) else bool((one == two).all().item())
             for one, two in ((self.loc, other.loc), (self.scale, other.scale))
         )
 
@@ -716,9 +710,7 @@ class AffineTransform(Transform):
         return result.expand(shape)
 
     def _shape(self, shape: Any) -> Any:
-        return broadcast_shapes(
-            shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
-        )
+        return broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
     def forward_shape(self, shape: Any) -> Any:
         return self._shape(shape)
@@ -907,11 +899,7 @@ class CatTransform(Transform):
     transforms: list[Transform]
 
     def __init__(
-        self,
-        tseq: Sequence[Transform],
-        dim: int = 0,
-        lengths: Sequence[int] | None = None,
-        cache_size: int = 0,
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
     ) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
@@ -922,8 +910,7 @@ class CatTransform(Transform):
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise AssertionError(
-                f"lengths must have same length as tseq, got {len(self.lengths)} vs "
-                f"{len(self.transforms)}"
+                f"lengths must have same length as tseq, got {len(self.lengths)} vs {len(self.transforms)}"
             )
         self.dim = dim
 
@@ -944,9 +931,7 @@ class CatTransform(Transform):
 
     def _pieces(self, x: Tensor) -> list[Tensor]:
         if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != self.length:
-            raise AssertionError(
-                f"expected size {self.length} in dimension {self.dim}, got {tuple(x.shape)}"
-            )
+            raise AssertionError(f"expected size {self.length} in dimension {self.dim}, got {tuple(x.shape)}")
         return list(x.split(self.lengths, self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -1007,9 +992,7 @@ class StackTransform(Transform):
 
     def _slices(self, x: Tensor) -> list[Tensor]:
         if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != len(self.transforms):
-            raise AssertionError(
-                f"expected size {len(self.transforms)} in dimension {self.dim}, got {tuple(x.shape)}"
-            )
+            raise AssertionError(f"expected size {len(self.transforms)} in dimension {self.dim}, got {tuple(x.shape)}")
         return list(x.unbind(self.dim))
 
     def _call(self, x: Tensor) -> Tensor:

@@ -37,16 +37,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """
     if not all(isinstance(value, (Tensor, Number)) for value in values):
         raise ValueError(
-            "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
-            "__torch_function__."
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     kind = next((each.dtype for each in values if isinstance(each, Tensor)), None)
     if kind is None:
         values = tuple(float(value) for value in values)
-    made = (
-        each if isinstance(each, Tensor) else tensor(each, dtype=kind)
-        for each in values
-    )  # fmt: skip
+    made = (each if isinstance(each, Tensor) else tensor(each, dtype=kind) for each in values)
     return tuple(broadcast_tensors(*made))
 
 

@@ -64,13 +64,9 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, matrix = the_one_given(
-            covariance_matrix, precision_matrix, scale_tril, AssertionError
-        )
+        name, matrix = the_one_given(covariance_matrix, precision_matrix, scale_tril, AssertionError)
         if matrix.dim() < 2:
-            raise ValueError(
-                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
-            )
+            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         number = not isinstance(df, Tensor)
         if number:
             df = as_tensor(df, dtype=matrix.dtype)
@@ -216,7 +212,5 @@ class Wishart(ExponentialFamily):
         x, y = natural_params
         n = self._event_shape[0]
         half = y + 0.5 * (n + 1)
-        normalizer: Tensor = half * (
-            n * math.log(2) - linalg.slogdet(-2 * x).logabsdet
-        ) + half.mvlgamma(n)
+        normalizer: Tensor = half * (n * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)
         return normalizer

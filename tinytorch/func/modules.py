@@ -34,9 +34,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if len({model.training for model in models}) > 1:
-        raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
-        )
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if any(type(model) is not type(models[0]) for model in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     return (

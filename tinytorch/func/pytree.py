@@ -140,9 +140,7 @@ _kinds: dict[Any, _Kind] = {
         lambda items, made_of: defaultdict(made_of[0], zip(made_of[1], items, strict=True)),
         lambda _, made_of: [MappingKey(key) for key in made_of[1]],
     ),
-    deque: _Kind(
-        lambda x: (list(x), x.maxlen), lambda items, most: deque(items, maxlen=most), _places
-    ),
+    deque: _Kind(lambda x: (list(x), x.maxlen), lambda items, most: deque(items, maxlen=most), _places),
     namedtuple: _Kind(
         lambda x: (list(x), type(x)),
         lambda items, kind: kind(*items),
@@ -311,9 +309,7 @@ class TreeSpec:
                 raise ValueError(f"Node type mismatch; expected {self.type}, but got {found}.")
             items, context = _kinds[kind].flatten(tree)
             if len(items) != self.num_children:
-                raise ValueError(
-                    f"Node arity mismatch; expected {self.num_children}, but got {len(items)}."
-                )
+                raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(items)}.")
             if kind is not deque and context != self.context:
                 raise ValueError(
                     f"Node context mismatch for custom node type {self.type!r}."
@@ -372,9 +368,7 @@ def unflatten(leaves: Iterable[Any], structure: TreeSpec) -> Any:
         ['x', {'a': 'y'}]
     """
     if not isinstance(structure, TreeSpec):
-        raise TypeError(
-            f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(structure)}."
-        )
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(structure)}.")
     return structure.unflatten(leaves)
 
 
@@ -394,9 +388,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
         [11, {'a': 22}]
     """
     leaves, structure = flatten(tree, is_leaf)
-    return structure.unflatten(
-        map(func, leaves, *[structure.flatten_up_to(rest) for rest in rests])
-    )
+    return structure.unflatten(map(func, leaves, *[structure.flatten_up_to(rest) for rest in rests]))
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
@@ -414,9 +406,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
     return tree
 
 
-def map_only(
-    type_or_types_or_pred: Any, /
-) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
     """Return a decorator for functions that are to change only values of a type, or those that a function accepts.
 
     Raises:
@@ -444,9 +434,7 @@ def map_only(
     return decorate
 
 
-def tree_map_only(
-    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Return `tree` with `func` of each leaf of a type (or that a function accepts) in its place.
 
     Example:
@@ -457,9 +445,7 @@ def tree_map_only(
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(
-    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Call `func` as `tree_map_only` does, and return `tree` itself.
 
     Example:
@@ -545,9 +531,7 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_all_only(
-    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
-) -> bool:
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether `pred` holds for all leaves of a type.
 
     Example:
@@ -559,9 +543,7 @@ def tree_all_only(
     return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
-def tree_any_only(
-    type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
-) -> bool:
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether `pred` holds for a leaf of a type.
 
     Example:
@@ -604,9 +586,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
     ]
 
 
-def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf = None
-) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
     """Return pairs of path and leaf, and the structure.
 
     Example:
@@ -619,9 +599,7 @@ def tree_flatten_with_path(
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
-def tree_map_with_path(
-    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
     """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`.
 
     Example:

@@ -21,9 +21,7 @@ class DimensionBindError(Exception):
     """A pattern's dimensions do not fit the tensor's sizes."""
 
 
-def rearrange(
-    tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int
-) -> Tensor:
+def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int) -> Tensor:
     """Return a tensor's elements in the dimensions that a pattern names, as `einops.rearrange` does.
 
     Args:
@@ -50,9 +48,7 @@ def rearrange(
     left, right = _parsed(pattern, tensor.ndim)
     named = {name for group in left for name in group}
     if axes_lengths.keys() - named:
-        raise ValueError(
-            f"Identifiers not found in rearrange expression: {axes_lengths.keys() - named}"
-        )
+        raise ValueError(f"Identifiers not found in rearrange expression: {axes_lengths.keys() - named}")
     sizes = _bound(left, tensor.shape, dict(axes_lengths))
     names = [name for group in left for name in group]
     order = [names.index(name) for group in right for name in group]
@@ -78,9 +74,7 @@ def _parsed(pattern: str, ndim: int) -> tuple[Side, Side]:
     if re.search(r"\([^)]*…", parts[0]):
         raise ValueError(f"Ellipsis is parenthesis in the left side is not allowed: {pattern}")
     if ours != theirs:
-        raise ValueError(
-            f"Identifiers only on one side of rearrange expression (should be on both): {ours ^ theirs}"
-        )
+        raise ValueError(f"Identifiers only on one side of rearrange expression (should be on both): {ours ^ theirs}")
     free = ndim - sum(group != ["…"] for group in left)
     if free < 0 or (free and "…" not in ours):
         raise ValueError(
@@ -141,9 +135,7 @@ def _bound(left: Side, shape: Sequence[int], sizes: dict[str, int]) -> dict[str,
         unknown = [name for name in group if name not in sizes]
         known = math.prod(sizes[name] for name in group if name in sizes)
         if len(unknown) > 1:
-            raise DimensionBindError(
-                f"cannot infer the sizes of two dimensions at once {unknown[0]} and {unknown[1]}"
-            )
+            raise DimensionBindError(f"cannot infer the sizes of two dimensions at once {unknown[0]} and {unknown[1]}")
         if unknown:
             if not known or size % known:
                 raise DimensionBindError(

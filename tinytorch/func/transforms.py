@@ -125,16 +125,9 @@ class _Run:
         self.inputs[id(inner)] = (inner, x, None)
         return inner
 
-    def inner(
-        self, args: tuple[Any, ...], positions: Sequence[int]
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def inner(self, args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the run's own arguments, and those of them at `positions`, which are differentiated."""
-        inner = tuple(
-            [
-                tree_map(self.enter if k in positions else self.share, each)
-                for k, each in enumerate(args)
-            ]
-        )
+        inner = tuple([tree_map(self.enter if k in positions else self.share, each) for k, each in enumerate(args)])
         return inner, tuple([inner[k] for k in positions])
 
     def gradients(
@@ -161,8 +154,7 @@ class _Run:
 
         def tracked(x: Any, levels: list[Level]) -> bool:
             return isinstance(x, Tensor) and (
-                around.track(x)
-                or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
+                around.track(x) or any(tracked(level.tangent(x), levels[:k]) for k, level in enumerate(levels))
             )
 
         return any(tracked(each, _levels()) for each in tensors)
@@ -261,9 +253,7 @@ def _with_aux(result: Any, has_aux: bool, caller: str) -> tuple[Any, Any]:
     if not has_aux:
         return result, ()
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise RuntimeError(
-            f"{caller}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        )
+        raise RuntimeError(f"{caller}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return result
 
 
@@ -271,9 +261,7 @@ def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], Structure]:
     """Return the leaves of an output and its structure, having checked that they are tensors."""
     leaves, structure = flatten(output)
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
-        raise RuntimeError(
-            f"{caller}: Expected f to be a function that has non-empty output (got output = {leaves})"
-        )
+        raise RuntimeError(f"{caller}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for each in leaves:
         if not isinstance(each, Tensor):
             raise RuntimeError(
@@ -349,9 +337,7 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
             result = func(*inner, **tree_map(run.share, kwargs))
             output, aux = _with_aux(result, has_aux, name)
             if not isinstance(output, Tensor):
-                raise RuntimeError(
-                    f"{name}: Expected f(*args) to return a Tensor, got {type(output)}"
-                )
+                raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
                 raise RuntimeError(
                     f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
@@ -403,9 +389,7 @@ class _Pullback:
         xs, structure: the leaves of the inputs that are differentiated, and the structure of the tuple of these inputs.
     """
 
-    def __init__(
-        self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool
-    ) -> None:
+    def __init__(self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool) -> None:
         name = "vjp(f, *primals)"
         self.run = run = _Run()
         with run():
@@ -487,12 +471,7 @@ def jacrev(
         for out in pulled.outs:
             rows = [pulled.row(out, unit) for unit in unit_tensors(out)]
             columns: Any = zip(*rows, strict=True) if rows else [()] * len(pulled.xs)
-            blocks.append(
-                [
-                    jacobian_block(column, 0, out, x)
-                    for column, x in zip(columns, pulled.xs, strict=True)
-                ]
-            )
+            blocks.append([jacobian_block(column, 0, out, x) for column, x in zip(columns, pulled.xs, strict=True)])
         found = pulled.run.leave(blocks)
         result = _of_blocks(found, pulled.output_structure, pulled.structure, argnums)
         return (result, pulled.aux) if has_aux else result
@@ -500,9 +479,7 @@ def jacrev(
     return jacobian
 
 
-def _of_blocks(
-    blocks: Sequence[Sequence[Tensor]], outputs: Structure, inputs: Structure, argnums: Any
-) -> Any:
+def _of_blocks(blocks: Sequence[Sequence[Tensor]], outputs: Structure, inputs: Structure, argnums: Any) -> Any:
     """Return the blocks `[i][j]` of a Jacobian in the structure of the outputs, and in it that of the inputs."""
     parts = [unflatten(row, inputs) for row in blocks]
     return unflatten([part[0] for part in parts] if isinstance(argnums, int) else parts, outputs)
@@ -514,9 +491,7 @@ _JVP = "jvp(f, primals, tangents)"
 
 
 @_no_inference_mode()
-def jvp(
-    func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> tuple[Any, ...]:
+def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)` and its Jacobian times `tangents`, by forward mode.
 
     Args:
@@ -540,9 +515,7 @@ def jvp(
         (tensor(6.), tensor(3.))
     """
     if not isinstance(primals, tuple):
-        raise RuntimeError(
-            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
-        )
+        raise RuntimeError(f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     xs, structure = flatten(primals)
     vs, structure_of_vs = flatten(tangents)
     if structure != structure_of_vs:
@@ -556,9 +529,7 @@ def jvp(
             raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
         for each in leaves:
             if not isinstance(each, Tensor):
-                raise RuntimeError(
-                    f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}"
-                )
+                raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}")
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
         output, aux = _with_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
@@ -708,12 +679,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
 
 
 def vmap(
-    func: Function,
-    in_dims: Any = 0,
-    out_dims: Any = 0,
-    randomness: str = "error",
-    *,
-    chunk_size: int | None = None,
+    func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Function:
     """Return `func` of each element of a batch, its results stacked.
 
@@ -741,9 +707,7 @@ def vmap(
                 [6., 8.]])
     """
     if randomness not in ("error", "different", "same"):
-        raise RuntimeError(
-            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
-        )
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("vmap: chunk_size should be None or greater than 0.")
 
@@ -762,33 +726,22 @@ def vmap(
         leaves, structure = flatten(args)
         dims = _per_leaf(in_dims, args, "in_dims")
         where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
-        sizes = [
-            _mapped_size(leaf, dim, where)
-            for leaf, dim in zip(leaves, dims, strict=True)
-            if dim is not None
-        ]
+        sizes = [_mapped_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
         if not sizes:
-            raise ValueError(
-                "vmap: Expected at least one Tensor to vmap over: all `in_dims` are None"
-            )
+            raise ValueError("vmap: Expected at least one Tensor to vmap over: all `in_dims` are None")
         if len(set(sizes)) > 1:
             raise ValueError(
                 "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
                 f"{sizes} for the mapped dimension"
             )
         if not sizes[0]:
-            raise NotImplementedError(
-                "vmap over an empty batch: tinytorch runs the function once per element"
-            )
+            raise NotImplementedError("vmap over an empty batch: tinytorch runs the function once per element")
         state = get_rng_state() if randomness == "same" else None
         results: list[list[Any]] = []
         for k in range(sizes[0]):
             if state is not None:
                 set_rng_state(state)
-            picked = [
-                leaf if dim is None else leaf.select(dim, k)
-                for leaf, dim in zip(leaves, dims, strict=True)
-            ]
+            picked = [leaf if dim is None else leaf.select(dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
             out = func(*unflatten(picked, structure), **kwargs)
             found, shape = flatten(out)
             for each in found:

@@ -19,12 +19,7 @@ __all__ = [
     "trim_sigfig", "unit_to_english",
 ]  # fmt: skip
 
-_UNITS = {
-    "ns": (1e-9, "nanosecond"),
-    "us": (1e-6, "microsecond"),
-    "ms": (1e-3, "millisecond"),
-    "s": (1.0, "second"),
-}
+_UNITS = {"ns": (1e-9, "nanosecond"), "us": (1e-6, "microsecond"), "ms": (1e-3, "millisecond"), "s": (1.0, "second")}
 
 
 def select_unit(t: float) -> tuple[str, float]:
@@ -340,9 +335,7 @@ class Timer:
         self._globals = {"torch": sys.modules["tinytorch"], **(globals or {})}
         stmt, setup = (textwrap.dedent(text).removeprefix("\n").rstrip() for text in (stmt, setup))
         self._timer = timeit.Timer(stmt, setup, timer, self._globals)
-        self._task_spec = TaskSpec(
-            stmt, setup, global_setup, label, sub_label, description, env, num_threads
-        )
+        self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
     def _time(self, number: int) -> float:
         return max(self._timer.timeit(number), 1e-9)
@@ -541,9 +534,7 @@ class _Table:
         lines = [f"[{f' {self.label} '.center(width - 2, '-')}]", *lines, ""]
         lines.append(f"Times are in {unit_to_english(self.unit)}s ({self.unit}).")
         if self.compare._highlight_warnings and self.fluctuates:
-            lines.append(
-                "(! XX%) Measurement has high variance, where XX is the IQR / median * 100."
-            )
+            lines.append("(! XX%) Measurement has high variance, where XX is the IQR / median * 100.")
         return "\n".join(lines) + "\n"
 
 
@@ -587,9 +578,7 @@ class Compare:
         results = list(results)
         for each in results:
             if not isinstance(each, Measurement):
-                raise ValueError(
-                    f"Expected an instance of `Measurement`, got {type(each)} instead."
-                )
+                raise ValueError(f"Expected an instance of `Measurement`, got {type(each)} instead.")
         self._results.extend(results)
 
     def trim_significant_figures(self) -> None:

@@ -83,13 +83,7 @@ def kineto_available() -> bool:
 
 
 def schedule(
-    *,
-    wait: int,
-    warmup: int,
-    active: int,
-    repeat: int = 0,
-    skip_first: int = 0,
-    skip_first_wait: int = 0,
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
     """Return a schedule: the function from the number of a step to what the profiler does in it.
 
@@ -116,9 +110,7 @@ def schedule(
             f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
         )
     if warmup == 0:
-        warnings.warn(
-            "Profiler won't be using warmup, this can skew profiler results", stacklevel=2
-        )
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -142,10 +134,7 @@ def _always(step: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(
-    dir_name: str,
-    worker_name: str | None = None,
-    use_gzip: bool = False,
-    use_python_export: bool = False,
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[profile], None]:
     """Return a function for `on_trace_ready` that writes each trace into a file of its own.
 
@@ -231,11 +220,7 @@ class profile:
     ) -> None:
         wanted = list(supported_activities() if activities is None else activities)
         if use_cuda is not None:
-            warnings.warn(
-                "`use_cuda` is deprecated, use `activities` argument instead",
-                FutureWarning,
-                stacklevel=2,
-            )
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
         if any(isinstance(each, dict) for each in wanted) or execution_trace_observer is not None:
             raise NotImplementedError(
                 "torch.profiler.profile: activities with filters and execution_trace_observer need PyTorch's C++ "
@@ -249,11 +234,7 @@ class profile:
             if each in wanted[:k]:
                 raise ValueError(f"Activity {each} specified more than once")
         self.activities = set(wanted)
-        self.record_shapes, self.profile_memory, self.with_stack = (
-            record_shapes,
-            profile_memory,
-            with_stack,
-        )
+        self.record_shapes, self.profile_memory, self.with_stack = (record_shapes, profile_memory, with_stack)
         self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
         self.experimental_config = experimental_config
         self.custom_trace_id_callback = custom_trace_id_callback
@@ -318,16 +299,12 @@ class profile:
         goes_on = before is ProfilerAction.RECORD and after in _RECORDING
         if (before, after) in _INCORRECT:
             assert after is not None
-            warnings.warn(
-                f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3
-            )
+            warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3)
         if before in _RECORDING and not goes_on:
             self.stop_trace()
             if (ends_cycle or after is None) and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-        if after in (*_RECORDING, ProfilerAction.WARMUP) and (
-            ends_cycle or before is ProfilerAction.NONE
-        ):
+        if after in (*_RECORDING, ProfilerAction.WARMUP) and (ends_cycle or before is ProfilerAction.NONE):
             self.prepare_trace()
         if after in _RECORDING and not goes_on:
             self.start_trace()
@@ -373,10 +350,7 @@ class profile:
         return self.profiler
 
     def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Return the averages of the events by name; see `EventList.key_averages`.
 

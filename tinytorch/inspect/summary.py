@@ -132,12 +132,7 @@ def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
     if layer.recursive:
         count = "(recursive)"
     name = layer.type if not layer.path else f"{layer.name}: {layer.type}"
-    return (
-        "  " * layer.depth + name,
-        _shape_text(layer.output_shape),
-        count,
-        f"{work or '-':{',' if work else ''}}",
-    )
+    return ("  " * layer.depth + name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
 
 
 def _bytes(count: int) -> str:
@@ -217,13 +212,11 @@ _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "addmv": lambda out, add, x, y, *rest: x.numel(),
     "_conv": lambda out, x, weight, *rest: out.numel() * math.prod(weight.shape[1:]),
     "_conv_input": lambda out, x, weight, *rest: x.numel() * math.prod(weight.shape[1:]),
-    "_attention": lambda out, q, k, v, *rest: (
-        math.prod(out.shape[:-1]) * k.shape[-2] * (_length(q) + _length(v))
-    ),
+    "_attention": lambda out, q, k, v, *rest: math.prod(out.shape[:-1]) * k.shape[-2] * (_length(q) + _length(v)),
     "_lstm_layer": lambda out, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *rest: _per_step(x, w_ih, w_hh, w_hr),
     "_gru_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
     "_rnn_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
-}  # fmt: skip
+}
 
 
 class _Watch(DispatchMode):
@@ -277,9 +270,7 @@ class _Watch(DispatchMode):
                 if not any(np.may_share_memory(each._array, other) for other in given):
                     row.output_bytes += _size(each)
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, whose multiplications are noted."""
         result = caller(*args, **kwargs)
         count = _MULTIPLY_ADDS.get(getattr(op, "name", ""))
@@ -317,11 +308,7 @@ def _is_size(value: Any) -> bool:
 
 def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
     """Return inputs of the given sizes: floating-point ones drawn from [0, 1), others 0."""
-    several = (
-        isinstance(input_size, (list, tuple))
-        and len(input_size) > 0
-        and all(map(_is_size, input_size))
-    )
+    several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(_is_size, input_size))
     sizes = list(input_size) if several else [input_size]
     for size in sizes:
         if not _is_size(size):
@@ -330,24 +317,20 @@ def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
                 f"but got {input_size!r}"
             )
         if any(each < 0 for each in size):
-            raise ValueError(
-                f"summary(): a size cannot be negative, but got input_size={input_size!r}"
-            )
+            raise ValueError(f"summary(): a size cannot be negative, but got input_size={input_size!r}")
     if dtype is None:
         floats = (each.dtype for each in model.parameters() if each.dtype.is_floating_point)
         dtype = next(floats, dtypes.get_default_dtype())
     kinds = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * len(sizes)
     for kind in kinds:
         if not isinstance(kind, dtypes.dtype):
-            raise TypeError(
-                f"summary(): dtype should be a dtype or a list of dtypes, but got {kind!r}"
-            )
+            raise TypeError(f"summary(): dtype should be a dtype or a list of dtypes, but got {kind!r}")
     if len(kinds) != len(sizes):
         raise ValueError(f"summary(): got {len(sizes)} sizes but {len(kinds)} dtypes")
     return [
         rand(tuple(size), dtype=kind) if kind.is_floating_point else zeros(tuple(size), dtype=kind)
         for size, kind in zip(sizes, kinds, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def summary(

@@ -69,13 +69,7 @@ def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def forward(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None,
-    keep: Array | None,
-    is_causal: bool,
-    scale: float,
+    query: Array, key: Array, value: Array, mask: Array | None, keep: Array | None, is_causal: bool, scale: float
 ) -> tuple[Array, Array]:
     """Return `softmax(query @ key.T * scale + mask) * keep @ value`, and the softmax.
 
@@ -143,9 +137,7 @@ def backward(
     q, k, v, g, out = (_matrices(widened(x)) for x in (query, key, value, g, out))
     batch = weights.shape[:-2]
     shapes = [(*batch, *x.shape[-2:]) for x in (q, k, v)]
-    grads: list[Any] = [
-        _in_rows(q, shape) if need else None for shape, need in zip(shapes, needs, strict=False)
-    ]
+    grads: list[Any] = [_in_rows(q, shape) if need else None for shape, need in zip(shapes, needs, strict=False)]
     grads.append(np.empty_like(weights) if needs[3] else None)
     of_query, of_key, of_value, of_mask = grads
     q, k, v = (_spread(x, batch) for x in (q, k, v))

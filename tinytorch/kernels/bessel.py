@@ -75,10 +75,7 @@ _K1_LARGE = (
 # By x² on [0, 25]: J0(x) / (x² - r²), J1(x) / (x (x² - r²)) with their first positive roots r, in two parts; Y0 and Y1
 # less 2 / pi log(x) J0 and 2 / pi (log(x) J1 - 1 / x), the latter over x. By (5 / x)², for x >= 5: P and x Q / 5 of
 # J = sqrt(2 / (pi x)) (P cos - Q sin), Y = sqrt(2 / (pi x)) (P sin + Q cos) (DLMF 10.17.3, 10.17.4).
-_ROOT_0, _ROOT_1 = (
-    (2.404825557695773, -1.176691651530894e-16),
-    (3.8317059702075125, -1.5269184090088067e-16),
-)
+_ROOT_0, _ROOT_1 = ((2.404825557695773, -1.176691651530894e-16), (3.8317059702075125, -1.5269184090088067e-16))
 _J0 = (
     -0.05728080421634534, 0.07436630462755323, -0.03277786210789048, 0.0073758943041960165, -0.001013405346985002,
     9.414473580700135e-05, -6.3193186183226215e-06, 3.211562351656348e-07, -1.2795360168830179e-08,
@@ -182,10 +179,7 @@ _Z_OF_2, _Z_OF_5 = 2 / 3 * 2**1.5, 2 / 3 * 5**1.5
 # Modified functions -------------------------------------------------------------------------------
 
 # The power series by (x / 2)², of I0(x) and of I1(x) / (x / 2) (DLMF 10.25.2).
-_SERIES = tuple(
-    tuple(1 / (math.factorial(k) * math.factorial(k + order)) for k in range(26))
-    for order in (0, 1)
-)
+_SERIES = tuple(tuple(1 / (math.factorial(k) * math.factorial(k + order)) for k in range(26)) for order in (0, 1))
 
 
 def _small_i(x: Array, order: int) -> Array:
@@ -262,9 +256,7 @@ def _wave(a: Array, order: int, p: Table, q: Table, second: bool) -> Array:
     return value * math.sqrt(2 / math.pi) / np.sqrt(a)
 
 
-def _first_kind(
-    order: int, root: tuple[float, float], table: Table, p: Table, q: Table
-) -> Callable[[Array], Array]:
+def _first_kind(order: int, root: tuple[float, float], table: Table, p: Table, q: Table) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
         out = np.full_like(x, np.nan)
         a = np.abs(x)
@@ -315,11 +307,7 @@ spherical_bessel_j0 = in_double(_spherical)
 def _decay(x: Array) -> Array:
     root = np.sqrt(x)
     z = 2 / 3 * x * root
-    return (
-        mapped(_Z_OF_2 / z, 0, 1, _AIRY_DECAY)
-        * np.exp(-z)
-        / (2 * math.sqrt(math.pi) * np.sqrt(root))
-    )
+    return mapped(_Z_OF_2 / z, 0, 1, _AIRY_DECAY) * np.exp(-z) / (2 * math.sqrt(math.pi) * np.sqrt(root))
 
 
 def _oscillation(x: Array) -> Array:

@@ -51,9 +51,7 @@ def conv_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilatio
     )
 
 
-def transposed_size(
-    size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, more: Sizes, dilation: Sizes
-) -> Sizes:
+def transposed_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, more: Sizes, dilation: Sizes) -> Sizes:
     """Return the spatial sizes of a transposed convolution's output, `more` its output padding."""
     return tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
@@ -94,15 +92,11 @@ class Layout(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(
-    size: Sizes, kernel: Sizes, out: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> Layout:
+def _layout(size: Sizes, kernel: Sizes, out: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Layout:
     taps_of: list[list[tuple[int, int]]] = []
     fills_of: list[list[tuple[Any, Any]]] = []
     rows: list[int] = []
-    for dim, (n, k, m, s, p, d) in enumerate(
-        zip(size, kernel, out, stride, padding, dilation, strict=True)
-    ):
+    for dim, (n, k, m, s, p, d) in enumerate(zip(size, kernel, out, stride, padding, dilation, strict=True)):
         phases = sorted({j * d % s for j in range(k)})
         taps_of.append([(phases.index(j * d % s), j * d // s) for j in range(k)])
         met = length = m + max((offset for _, offset in taps_of[-1]), default=0)
@@ -115,13 +109,10 @@ def _layout(
             last = min((n - 1 + p - phase) // s + 1, length)
             start = first * s + phase - p
             stop = start + max(last - first - 1, 0) * s + 1
-            fills.append(
-                (slice(first, last), slice(start, stop, s)) if last > first else (None, None)
-            )
+            fills.append((slice(first, last), slice(start, stop, s)) if last > first else (None, None))
         fills_of.append(fills)
     taps = [
-        (tuple(phase for phase, _ in each), tuple(offset for _, offset in each))
-        for each in itertools.product(*taps_of)
+        (tuple(phase for phase, _ in each), tuple(offset for _, offset in each)) for each in itertools.product(*taps_of)
     ]
     fills = []
     for each in itertools.product(*[list(enumerate(fills)) for fills in fills_of]):
@@ -317,10 +308,7 @@ def _settings(stride: Sizes, padding: Sizes, dilation: Sizes) -> tuple[Sizes, Si
 def _wide_enough(*arrays: Array) -> list[Array]:
     """Return arrays as the products take them: float16 and bfloat16 as float32."""
     return [
-        x.astype(np.float32)
-        if x is not None and x.dtype.kind in FLOATS and x.dtype.itemsize < 4
-        else x
-        for x in arrays
+        x.astype(np.float32) if x is not None and x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x for x in arrays
     ]
 
 
@@ -329,14 +317,10 @@ def _is_matmul(kernel: Sizes, stride: Sizes, padding: Sizes, places: int) -> boo
     return set(kernel) == {1} == set(stride) and not any(padding) and places >= 64
 
 
-def _is_one_place(
-    kernel: Sizes, image: Sizes, places: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> bool:
+def _is_one_place(kernel: Sizes, image: Sizes, places: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> bool:
     """Return whether a kernel as large as the image meets it in one place: one product for the whole batch."""
     spread = any(k > 1 and d > 1 for k, d in zip(kernel, dilation, strict=True))
-    return (
-        kernel == image and set(places) == {1} and groups == 1 and not any(padding) and not spread
-    )
+    return kernel == image and set(places) == {1} and groups == 1 and not any(padding) and not spread
 
 
 def conv(
@@ -368,9 +352,8 @@ def conv(
 
 
 def _convolve(
-    x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes,
-    groups: int, out: Array,
-) -> None:  # fmt: skip
+    x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Array
+) -> None:
     """Write the convolution into `out`."""
     samples, channels = x.shape[:2]
     kernel, size, rows = w.shape[2:], out.shape[2:], w.shape[0]
@@ -417,9 +400,7 @@ def _store(result: Array, bias: Array | None, to: Array) -> None:
     _shared(work, len(result), result.size, result)
 
 
-def conv_input(
-    y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Array:
+def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """Return what lies on the input's side: the gradient of an input of spatial sizes `size`, `y` that of the output.
 
     It is also the transposed convolution of `y` with `w` `(channels of y, channels of the result / groups, ...)`.
@@ -454,9 +435,7 @@ def conv_input(
     return out.reshape(shape).astype(dtype, copy=False)
 
 
-def _add_columns(
-    y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Array
-) -> None:
+def _add_columns(y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Array) -> None:
     """Write into `out` the transposed convolution, by a product and adding up what the taps give."""
     samples, channels = out.shape[:2]
     matrix = w.reshape((groups, w.shape[0] // groups, -1)).swapaxes(1, 2)
@@ -474,9 +453,7 @@ def _add_columns(
                 wide = wide.reshape((groups, matrix.shape[2], -1))
                 columns = buffers.matrix("columns", matrix.shape[:2], wide.shape[2:])
                 np.matmul(matrix, wide, out=columns)
-                columns = columns.reshape(
-                    (channels, len(layout.taps), joined[4], d1 - d0, (r1 - r0) * layout.width)
-                )
+                columns = columns.reshape((channels, len(layout.taps), joined[4], d1 - d0, (r1 - r0) * layout.width))
                 _add_runs(laid, columns, _runs(layout, part))
             _take_out(layout, _apart(laid, apart), out[piece])
 
@@ -569,9 +546,7 @@ def _factors(w: Array, groups: int) -> Array:
     return w.reshape((groups, w.shape[0] // groups, -1, 1, 1, 1))
 
 
-def _depthwise(
-    x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array
-) -> None:
+def _depthwise(x: Array, w: Array, b: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array) -> None:
     """Write into `out` the convolution of each channel with its own kernels, by adding shifted images."""
     samples, channels = x.shape[:2]
     size, several = out.shape[2:], out.shape[1] // channels
@@ -609,9 +584,7 @@ def _depthwise(
         _shared(work, channels, count * channels * length, x)
 
 
-def _depthwise_input(
-    y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array
-) -> None:
+def _depthwise_input(y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array) -> None:
     """Write the transposed convolution of each channel into `out`."""
     samples, channels = out.shape[:2]
     size, several = y.shape[2:], y.shape[1] // channels
@@ -644,9 +617,7 @@ def _depthwise_input(
         _take_out(layout, _apart(laid, apart), out[piece])
 
 
-def _depthwise_weight(
-    x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> Array:
+def _depthwise_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
     """Return the gradient of the kernels of each channel: per tap the scalar products of runs."""
     samples, channels = x.shape[:2]
     size, several = y.shape[2:], y.shape[1] // channels
@@ -691,11 +662,7 @@ def _windows(
 
 
 def _inside(size: Sizes, padding: Sizes) -> Any:
-    return (
-        slice(None),
-        slice(None),
-        *[slice(p, p + n) for n, p in zip(size, padding, strict=True)],
-    )
+    return (slice(None), slice(None), *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])
 
 
 def unfold(x: Array, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Array:
@@ -713,9 +680,7 @@ def unfold(x: Array, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Siz
     return out.reshape((samples, channels * len(taps), math.prod(places)))
 
 
-def fold(
-    x: Array, size: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
-) -> Array:
+def fold(x: Array, size: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Array:
     """Return images `(N, C, *size)` that columns `(N, C * taps, places)` add up to."""
     dtype = x.dtype
     (x,) = _wide_enough(x)

@@ -40,9 +40,7 @@ def _log_sum(a: Array, b: Array, c: Array) -> Array:
     return np.log(total, out=total) + top
 
 
-def forward(
-    x: Array, labels: Array, skips: Array, lengths: Array, target_lengths: Array
-) -> tuple[Array, Array]:
+def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_lengths: Array) -> tuple[Array, Array]:
     """Return minus the log-probability of each target, (N,), and alpha, (T, N, states).
 
     Args:
@@ -71,12 +69,8 @@ def ended(x: Array, alpha: Array, lengths: Array, target_lengths: Array) -> Arra
     each = np.arange(len(lengths))
     final = alpha[np.maximum(lengths - 1, 0), each] if len(alpha) else alpha.sum(0)
     last = 2 * target_lengths
-    both = np.logaddexp(
-        final[each, last], np.where(target_lengths > 0, final[each, last - 1], -np.inf)
-    )
-    nothing = np.where(
-        target_lengths == 0, 0, -np.inf
-    )  # the log-probability of a target in no time
+    both = np.logaddexp(final[each, last], np.where(target_lengths > 0, final[each, last - 1], -np.inf))
+    nothing = np.where(target_lengths == 0, 0, -np.inf)  # the log-probability of a target in no time
     return -np.where(lengths > 0, both, nothing).astype(x.dtype)
 
 
@@ -114,9 +108,7 @@ def gradient(
     at = np.exp(beta, out=beta)  # the probability to be in a state at a moment
     # The labels' states are scattered to the classes; the blank has every other one.
     places = np.arange(time * count).reshape(time, count, 1) * classes + labels[:, 1::2]
-    taken = np.bincount(
-        places.reshape(-1), at[:, :, 1::2].reshape(-1), minlength=time * count * classes
-    )
+    taken = np.bincount(places.reshape(-1), at[:, :, 1::2].reshape(-1), minlength=time * count * classes)
     taken = taken.reshape(x.shape).astype(x.dtype)
     taken[:, :, blank] += at[:, :, ::2].sum(2)
     out = np.exp(x)

@@ -99,9 +99,7 @@ def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
     except np.linalg.LinAlgError:
         _, info = solve_info(a, b, left, vector)
         k, _ = _first(info)
-        raise LinAlgError(
-            f"{name}: {batch_words(k)}The solver failed because the input matrix is singular."
-        ) from None
+        raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
 
 
 def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
@@ -179,9 +177,7 @@ def _back_substitute(a: Any, x: Any, unit: bool) -> None:
     except np.linalg.LinAlgError:
         for i in reversed(range(n)):
             if i + 1 < n:
-                x[..., i : i + 1, :] -= np.matmul(
-                    block[..., i : i + 1, i + 1 :], x[..., i + 1 :, :]
-                )
+                x[..., i : i + 1, :] -= np.matmul(block[..., i : i + 1, i + 1 :], x[..., i + 1 :, :])
             x[..., i, :] /= block[..., i, i, None]
 
 
@@ -220,9 +216,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
             if j + 1 < end:
                 a[:, j + 1 :, j + 1 : end] -= a[:, j + 1 :, j, None] * a[:, j, None, j + 1 : end]
         if end < n:
-            a[:, start:end, end:] = triangular(
-                a[:, start:end, start:end], a[:, start:end, end:], False, True
-            )
+            a[:, start:end, end:] = triangular(a[:, start:end, start:end], a[:, start:end, end:], False, True)
             a[:, end:, end:] -= np.matmul(a[:, end:, start:end], a[:, start:end, end:])
     return by_columns(a.reshape((*batch, m, n))), pivots.reshape((*batch, k)), info.reshape(batch)
 

@@ -166,12 +166,7 @@ def _digamma_of_negative(x: Array) -> Array:
 
 def _digamma(x: Array) -> Array:
     out = np.full_like(x, np.nan)
-    fill(
-        out,
-        (x >= 1) & (x < 2),
-        lambda x: ((x - _ROOT) - _ROOT_REST) * mapped(x, 1, 2, _PSI_TO_2),
-        x,
-    )
+    fill(out, (x >= 1) & (x < 2), lambda x: ((x - _ROOT) - _ROOT_REST) * mapped(x, 1, 2, _PSI_TO_2), x)
     fill(out, (x >= 2) & (x < 4.5), lambda x: mapped(x, 2, 4.5, _PSI_TO_4), x)
     fill(out, (x >= 4.5) & (x < 10), lambda x: mapped(x, 4.5, 10, _PSI_TO_10), x)
     fill(out, x >= 10, _digamma_of_large, x)
@@ -256,11 +251,7 @@ def _rest(a: Array, x: Array) -> tuple[Array, Array]:
 def _prefix(a: Array, x: Array) -> Array:
     """Return x ** a * exp(-x) / gamma(a)."""
     out = np.exp(a * np.log(x) - x - _log_gamma(a))
-    fill(
-        out, a >= 10,
-        lambda a, x: np.exp(-a * _rest(a, x)[1] - _stirling(a)) * np.sqrt(a / (2 * math.pi)),
-        a, x,
-    )  # fmt: skip
+    fill(out, a >= 10, lambda a, x: np.exp(-a * _rest(a, x)[1] - _stirling(a)) * np.sqrt(a / (2 * math.pi)), a, x)
     return out
 
 
@@ -297,18 +288,14 @@ def _lower_series(a: Array, x: Array) -> Array:
         term = term * (x / divisor)
         return total + term, term, divisor, x
 
-    total = _iterated(
-        step, lambda total, term, *_: np.abs(term) <= 1e-17 * total, 1 / a, 1 / a, a, x
-    )
+    total = _iterated(step, lambda total, term, *_: np.abs(term) <= 1e-17 * total, 1 / a, 1 / a, a, x)
     return total * _prefix(a, x)
 
 
 def _upper_fraction(a: Array, x: Array) -> Array:
     """Return Q(a, x) by its continued fraction (DLMF 8.9.2), evaluated with Lentz's method."""
 
-    def step(
-        k: int, value: Array, ratio: Array, b: Array, c: Array, d: Array, a: Array
-    ) -> tuple[Array, ...]:
+    def step(k: int, value: Array, ratio: Array, b: Array, c: Array, d: Array, a: Array) -> tuple[Array, ...]:
         factor = k * (a - k)
         b = b + 2
         d = 1 / (b + factor * d)
@@ -318,9 +305,7 @@ def _upper_fraction(a: Array, x: Array) -> Array:
 
     b = x + 1 - a
     d = 1 / np.where(b == 0, 1e-300, b)
-    value = _iterated(
-        step, lambda _, ratio, *__: np.abs(ratio - 1) < 3e-16, d, d, b, np.full_like(x, 1e300), d, a
-    )
+    value = _iterated(step, lambda _, ratio, *__: np.abs(ratio - 1) < 3e-16, d, d, b, np.full_like(x, 1e300), d, a)
     return value * _prefix(a, x)
 
 
@@ -383,9 +368,7 @@ def _regions(a: Array, x: Array) -> tuple[Array, Array]:
     """Return where both functions are to be computed at all, and where by the uniform expansion."""
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     distance = np.abs(x - a) / np.where(inside, a, 1)
-    near = (a > 20) & (distance < 0.3) | (a > 200) & (
-        distance < 4.5 / np.sqrt(np.where(inside, a, 1))
-    )
+    near = (a > 20) & (distance < 0.3) | (a > 200) & (distance < 4.5 / np.sqrt(np.where(inside, a, 1)))
     return inside, inside & near
 
 
@@ -425,6 +408,4 @@ def _upper(a: Array, x: Array) -> Array:
 
 
 igamma = in_double(_lower, "Return the regularized lower incomplete gamma function P(a, x).")
-igammac = in_double(
-    _upper, "Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."
-)
+igammac = in_double(_upper, "Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).")

@@ -36,15 +36,10 @@ def gamma(alpha: Array, x: Array) -> Array:
     """Return dx/dα of gamma numbers x of shape α and rate 1, float64 arrays of one shape."""
     with np.errstate(all="ignore"):
         low = x < alpha + 1.5
-        return _by_region(
-            (alpha, x),
-            [(alpha > 2000, _gamma_large), (low, _gamma_series), (~low, _gamma_fraction)],
-        )
+        return _by_region((alpha, x), [(alpha > 2000, _gamma_large), (low, _gamma_series), (~low, _gamma_fraction)])
 
 
-def _by_region(
-    arrays: tuple[Array, ...], regions: list[tuple[Array, Callable[..., Array]]]
-) -> Array:
+def _by_region(arrays: tuple[Array, ...], regions: list[tuple[Array, Callable[..., Array]]]) -> Array:
     """Return a function that is given by regions: the first mask that holds decides; else NaN."""
     out = np.full(arrays[0].shape, np.nan)
     left = np.ones(out.shape, bool)
@@ -103,16 +98,12 @@ def _gamma_large(alpha: Array, x: Array) -> Array:
     for _ in range(8):  # the normal number behind x, by Newton's method
         z2 = z * z
         value = (
-            alpha + root * z + (z2 - 1) / 3 + (z2 - 7) * z / (36 * root)
-            - (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha)
-        )  # fmt: skip
+            alpha + root * z + (z2 - 1) / 3 + (z2 - 7) * z / (36 * root) - (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha)
+        )
         slope = root + 2 * z / 3 + (3 * z2 - 7) / (36 * root) - (12 * z2 + 14) * z / (810 * alpha)
         z = z - (value - x) / slope
     z2 = z * z
-    return (
-        1 + z / (2 * root) - (z2 - 7) * z / (72 * root * alpha)
-        + (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha * alpha)
-    )  # fmt: skip
+    return 1 + z / (2 * root) - (z2 - 7) * z / (72 * root * alpha) + (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha * alpha)
 
 
 def dirichlet(x: Array, alpha: Array, total: Array) -> Array:

@@ -16,9 +16,7 @@ from tinytorch.core import dtypes
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any
-Indices = tuple[
-    Any, ...
-]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
+Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None
 
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
@@ -64,9 +62,7 @@ def checked(x: Array, indices: Indices) -> None:
     if at > x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
     if not x.size and not any(
-        not (index.any() if index.dtype.kind == "b" else index.size)
-        for index in indices
-        if index is not None
+        not (index.any() if index.dtype.kind == "b" else index.size) for index in indices if index is not None
     ):
         at = 0
         for index in indices:
@@ -80,10 +76,7 @@ def _nothing(x: Array, indices: Indices, error: IndexError) -> Array | None:
     """Return what `take` gives if that is empty: then PyTorch does not mind indices that are out of range."""
     if "out of bounds" not in str(error):
         return None
-    zeros = [
-        index if index is None or index.dtype.kind == "b" else np.zeros_like(index)
-        for index in indices
-    ]
+    zeros = [index if index is None or index.dtype.kind == "b" else np.zeros_like(index) for index in indices]
     out = x[key_of(tuple(zeros))]
     return None if out.size else out
 
@@ -172,10 +165,7 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     picked: Any = 0
     for d, index in zip(dims, arrays, strict=True):
-        picked = (
-            picked
-            + np.where(index < 0, index + shape[d], index).astype(_INT64, copy=False) * strides[d]
-        )
+        picked = picked + np.where(index < 0, index + shape[d], index).astype(_INT64, copy=False) * strides[d]
     together = dims == list(range(dims[0], dims[0] + len(dims)))
     first = dims[0] if together else 0  # where NumPy puts the dimensions of the index arrays
     rest = [d for d in range(len(shape)) if d not in dims]
@@ -183,9 +173,7 @@ def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:
     total = picked.reshape((1,) * before + picked.shape + (1,) * (len(rest) - before))
     for k, d in enumerate(rest):
         steps = np.arange(0, shape[d] * strides[d], strides[d] or 1, like=like)[: shape[d]]
-        total = total + steps.reshape(
-            (-1,) + (1,) * (len(rest) - k - 1 + (picked.ndim if k < before else 0))
-        )
+        total = total + steps.reshape((-1,) + (1,) * (len(rest) - k - 1 + (picked.ndim if k < before else 0)))
     return total
 
 
@@ -296,9 +284,7 @@ def check_vector(name: str, index: Array) -> None:
         raise IndexError(f"{name}(): Index is supposed to be a vector")
 
 
-def check_bounds(
-    index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = ""
-) -> None:
+def check_bounds(index: Array, length: int, dim: int, error: Any = RuntimeError, text: str = "") -> None:
     """Raise an error unless all indices are in [0, length)."""
     if not index.size:
         return
@@ -319,9 +305,7 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
     check_kind("index_select", index, "int32 or int64 for index")
     if not x.ndim:
         if index.size != 1:
-            raise RuntimeError(
-                f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
-            )
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
         check_bounds(index, 1, 0, IndexError, "index out of range in self")
         return x.copy()
     if index.size and not x.shape[axis]:
@@ -359,11 +343,7 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
                 f"{axis} and to be no larger size than src {list(src.shape)}"
             )
     elif not small:
-        d = next(
-            d
-            for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True))
-            if d != axis and n > m
-        )
+        d = next(d for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis and n > m)
         raise RuntimeError(
             f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
             f"{list(x.shape)} apart from dimension {axis}"
@@ -463,12 +443,7 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
         x[...] = copy
 
 
-_REDUCTIONS: dict[str, Any] = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "amax": np.maximum,
-    "amin": np.minimum,
-}
+_REDUCTIONS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def _apply(vector: Array, places: Array, values: Any, how: str) -> None:
@@ -514,9 +489,9 @@ def order(x: Array, axis: int, descending: bool) -> Array:
         return np.argsort(x, axis=axis, kind="stable")
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
     # Stable from the end: the last of the reversed ties is the first of them.
-    return (
-        x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]
-    ).astype(_INT64, copy=False)
+    return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(
+        _INT64, copy=False
+    )
 
 
 def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -570,9 +545,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     """Return where each value would be inserted into the (rows of the) sorted sequence."""
     floating = sorted_sequence.dtype.kind not in "iub"
-    if sorted_sequence.ndim == 1 and not (
-        floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))
-    ):
+    if sorted_sequence.ndim == 1 and not (floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))):
         side: Any = "right" if right else "left"
         return np.searchsorted(sorted_sequence, values, side=side)
     # All values at once halve the part in which their place is. A NaN is beyond all numbers, as a value; in the
@@ -655,9 +628,7 @@ def unique_consecutive(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     if dim is not None and x.ndim:
         axis = axis_of(dim, x.ndim, "unique_consecutive")
         if 0 in x.shape[:axis] + x.shape[axis + 1 :]:
-            raise RuntimeError(
-                "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
-            )
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
         rows = np.moveaxis(x, axis, 0)
     count = rows.shape[0]
     if not count:

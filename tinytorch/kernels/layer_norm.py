@@ -47,9 +47,7 @@ def _vector(x: Array | None) -> Array | None:
     return None if x is None else widened(x).reshape(-1)
 
 
-def forward(
-    x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
-) -> tuple[Array, Array, Array]:
+def forward(x: Array, count: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
     rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
     if rows.size < _SHARED or type(rows) is not np.ndarray:
@@ -85,13 +83,7 @@ def _forward(
 
 
 def backward(
-    g: Array,
-    needs: tuple[bool, ...],
-    x: Array,
-    count: int,
-    weight: Array | None,
-    mean: Array,
-    scale: Array,
+    g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return the gradients of x, weight and bias; None where not needed."""
     slope, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
@@ -110,8 +102,7 @@ def backward(
         _by_rows(work, rows)
         grad = whole if needs[0] else None
         of_weight, of_bias = (
-            np.add.reduce([sums[at][each] for at in sorted(sums)]) if needs[1 + each] else None
-            for each in (0, 1)
+            np.add.reduce([sums[at][each] for at in sorted(sums)]) if needs[1 + each] else None for each in (0, 1)
         )
     normalised, kind = x.shape[x.ndim - count :], x.dtype
     return (

@@ -77,9 +77,7 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
             labels = np.where(counts, labels, 0)
             lowest = np.minimum.reduce(labels)
     # (Where there is no class at all, what is ignored is still no error.)
-    if (lowest < 0 or np.maximum.reduce(labels) >= classes) and (
-        classes or counts is None or counts.any()
-    ):
+    if (lowest < 0 or np.maximum.reduce(labels) >= classes) and (classes or counts is None or counts.any()):
         outside = labels[(labels < 0) | (labels >= classes)]
         raise IndexError(
             f"Target {outside[0]} is out of bounds. With {classes} classes, targets go from 0 to {classes - 1}."
@@ -87,9 +85,7 @@ def _labels(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arra
     return labels, counts
 
 
-def _label_weights(
-    labels: Array, counts: Array | None, weight: Array | None, like: Array
-) -> Array | None:
+def _label_weights(labels: Array, counts: Array | None, weight: Array | None, like: Array) -> Array | None:
     """Return each sample's weight, that of its class or 0 where ignored; None where all are 1."""
     if weight is None:
         return None if counts is None else counts.astype(like.dtype)
@@ -97,9 +93,7 @@ def _label_weights(
     return weights if counts is None else weights * counts
 
 
-def _total(
-    losses: Array, weights: Array | None, reduction: str, shape: tuple[int, ...], dtype: Any
-) -> Array:
+def _total(losses: Array, weights: Array | None, reduction: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return the reduced loss; the mean is that over the samples' weights, 0 / 0 without any."""
     if reduction == "none":
         return losses.reshape(shape).astype(dtype, copy=False)
@@ -111,9 +105,7 @@ def _total(
     return total.astype(dtype, copy=False)
 
 
-def _upstream(
-    g: Array, count: int, weights: Array | None, counts: Array | None, reduction: str
-) -> Array:
+def _upstream(g: Array, count: int, weights: Array | None, counts: Array | None, reduction: str) -> Array:
     """Return minus the gradient of each label's log-probability: a scalar, or (N,)."""
     g = widened(g)
     if reduction == "none":
@@ -133,11 +125,7 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
     labels, counts = _labels(target, scores.shape[1], ignore_index)
     weights = _label_weights(labels, counts, weight, widened(scores[:0]))
     picked = np.arange(labels.size)
-    losses = (
-        -widened(scores[picked, labels])
-        if scores.shape[1]
-        else np.zeros_like(scores, shape=labels.size)
-    )
+    losses = -widened(scores[picked, labels]) if scores.shape[1] else np.zeros_like(scores, shape=labels.size)
     if counts is not None:
         losses[~counts] = 0
     if weights is not None:
@@ -146,12 +134,7 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
 
 
 def nll_grad(
-    g: Array,
-    shape: tuple[int, ...],
-    target: Array,
-    weight: Array | None,
-    ignore_index: int,
-    reduction: str,
+    g: Array, shape: tuple[int, ...], target: Array, weight: Array | None, ignore_index: int, reduction: str
 ) -> Array:
     """Return the gradient of `nll` for scores of `shape`: zeros but for the labels."""
     classes = shape[0] if len(shape) == 1 else shape[1]
@@ -164,12 +147,7 @@ def nll_grad(
 
 
 def cross_entropy(
-    x: Array,
-    target: Array,
-    weight: Array | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
+    x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> tuple[Array, Array]:
     """Return the cross entropy of scores and labels, and its derivative by the scores.
 

@@ -105,9 +105,7 @@ def batch_statistics(x: Array) -> tuple[Array, Array]:
         means, squares = _row_statistics(x.reshape(samples * channels, count))
         means, squares = means.reshape(samples, channels), squares.reshape(samples, channels)
         mean = means.mean(0, keepdims=True)
-        variance = squares.mean(0, keepdims=True) / count + np.square(means - mean).mean(
-            0, keepdims=True
-        )
+        variance = squares.mean(0, keepdims=True) / count + np.square(means - mean).mean(0, keepdims=True)
         return mean, variance
     flat = x.reshape(samples, channels * count)
     ones = np.ones_like(flat, shape=samples)
@@ -160,9 +158,7 @@ def products(g: Array, x: Array, mean: Array) -> tuple[Array, Array]:
     samples, channels, count = x.shape
     spread, (rows, columns) = _spread(mean, x.shape)
     upstream, matrix = g.reshape(rows, columns), x.reshape(rows, columns)
-    sums = np.empty_like(
-        g, shape=(rows, columns if count == 1 else columns // count if count < _NARROW else 1)
-    )
+    sums = np.empty_like(g, shape=(rows, columns if count == 1 else columns // count if count < _NARROW else 1))
     dots = np.empty_like(sums)
 
     def of_places(block: Array) -> Array:

@@ -52,12 +52,12 @@ def _chebyshev(
         fill(out, angle, lambda x, n: inside(n, np.arccos(x)), x, n)
         fill(out, edge & (n >= 0), lambda x, n: end(n, x > 0), x, n)
         fill(
-            out, ~angle & ~edge & (n >= 0),
-            lambda x, n: _recurrence(
-                x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before
-            ),
-            x, n,
-        )  # fmt: skip
+            out,
+            ~angle & ~edge & (n >= 0),
+            lambda x, n: _recurrence(x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before),
+            x,
+            n,
+        )
         return out
 
     return kernel
@@ -69,21 +69,18 @@ def _sign(n: Array) -> Array:
 
 _t = _chebyshev(1, 0, 6, lambda n, t: np.cos(n * t), lambda n, right: np.where(right, 1, _sign(n)))
 _u = _chebyshev(
-    2, 0, 8, lambda n, t: np.sin((n + 1) * t) / np.sin(t),
-    lambda n, right: np.where(right, n + 1, _sign(n) * (n + 1)),
-)  # fmt: skip
+    2, 0, 8, lambda n, t: np.sin((n + 1) * t) / np.sin(t), lambda n, right: np.where(right, n + 1, _sign(n) * (n + 1))
+)
 _v = _chebyshev(
     2, -1, 8, lambda n, t: np.cos((n + 0.5) * t) / np.cos(t / 2),
     lambda n, right: np.where(right, 1, _sign(n) * (2 * n + 1)),
 )  # fmt: skip
 _w = _chebyshev(
-    2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2),
-    lambda n, right: np.where(right, 2 * n + 1, _sign(n)),
-)  # fmt: skip
+    2, 1, 8, lambda n, t: np.sin((n + 0.5) * t) / np.sin(t / 2), lambda n, right: np.where(right, 2 * n + 1, _sign(n))
+)
 chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w = (in_double(each) for each in (_t, _u, _v, _w))
 shifted = {
-    letter: in_double(lambda x, n, of=of: of(2 * x - 1, n))
-    for letter, of in zip("tuvw", (_t, _u, _v, _w), strict=True)
+    letter: in_double(lambda x, n, of=of: of(2 * x - 1, n)) for letter, of in zip("tuvw", (_t, _u, _v, _w), strict=True)
 }
 
 
@@ -93,18 +90,15 @@ def _hermite(factor: int) -> Callable[..., Array]:
     def kernel(x: Array, n: Array) -> Array:
         n = _degrees(n)
         return _recurrence(
-            x, np.minimum(n, 513), factor * x,
-            lambda k, x, value, before: factor * (x * value - k * before),
-        )  # fmt: skip
+            x, np.minimum(n, 513), factor * x, lambda k, x, value, before: factor * (x * value - k * before)
+        )
 
     in_64 = in_double(kernel)
 
     def limited(x: Array, n: Array) -> Array:
         kind = (x if hasattr(x, "dtype") else n).dtype
         limit = 512 if kind.itemsize == 8 else 128
-        return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, in_64(x, n)).astype(
-            kind, copy=False
-        )
+        return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, in_64(x, n)).astype(kind, copy=False)
 
     return limited
 
@@ -114,9 +108,8 @@ hermite_h, hermite_he = _hermite(2), _hermite(1)
 
 def _laguerre(x: Array, n: Array) -> Array:
     value = _recurrence(
-        x, _degrees(n), 1 - x,
-        lambda k, x, value, before: ((2 * k + 1 - x) * value - k * before) / (k + 1),
-    )  # fmt: skip
+        x, _degrees(n), 1 - x, lambda k, x, value, before: ((2 * k + 1 - x) * value - k * before) / (k + 1)
+    )
     return np.where((x == 0) & (_degrees(n) >= 0), 1, value)
 
 
@@ -125,9 +118,7 @@ laguerre = in_double(_laguerre)
 
 def _legendre(x: Array, n: Array) -> Array:
     n = _degrees(n)
-    value = _recurrence(
-        x, n, x, lambda k, x, value, before: ((2 * k + 1) * x * value - k * before) / (k + 1)
-    )
+    value = _recurrence(x, n, x, lambda k, x, value, before: ((2 * k + 1) * x * value - k * before) / (k + 1))
     ends = np.where(x > 0, 1, _sign(n))
     return np.where((np.abs(x) == 1) & (n >= 0), ends, value)
 

@@ -51,9 +51,7 @@ class Windows(NamedTuple):
         return int(self.start.shape[-1])
 
 
-def output_length(
-    length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
-) -> int:
+def output_length(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
     """Return how many windows there are; with `ceil_mode` also one that the array fills in part only.
 
     Such a window must begin inside the array or the padding before it.
@@ -65,9 +63,7 @@ def output_length(
     return count - 1 if (count - 1) * stride >= length + padding else count
 
 
-def sliding(
-    length: int, kernel: int, stride: int, padding: int, dilation: int, count: int
-) -> Windows:
+def sliding(length: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> Windows:
     """Return `count` windows of `kernel` elements, each `stride` after the one before."""
     start = np.arange(count) * stride - padding
     parts = []
@@ -127,9 +123,7 @@ def _part(v: Array, axis: int, where: Any) -> Array:
     return np.take_along_axis(v, where.reshape(shape), axis)
 
 
-def _along(
-    v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool
-) -> tuple[Array, list[Array]]:
+def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool) -> tuple[Array, list[Array]]:
     """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
 
     Args:
@@ -148,9 +142,7 @@ def _along(
         best, rest = _part(v, axis, where), range(1, len(parts))
         best = best.copy() if isinstance(where, slice) else best
         found = [_part(code, axis, where).copy() for code in codes]
-        code = np.zeros_like(
-            v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C"
-        )
+        code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
     else:
         at = windows.start + windows.first * windows.dilation
         inside = np.clip(at, 0, length - 1)
@@ -158,9 +150,7 @@ def _along(
         if (at >= length).any():  # a window with all its elements in the padding
             best[(*cut, at >= length)] = _lowest(v.dtype)
         found = [code.take(inside, axis) for code in codes]
-        code = np.zeros_like(
-            v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C"
-        )
+        code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
         code += windows.first.astype(code.dtype).reshape(-1, *[1] * (v.ndim - axis - 1))
     for k in rest:
         begin, end, where = parts[k]
@@ -244,9 +234,7 @@ def _of_planes(windows: Windows, begin: int, end: int) -> Windows:
 
 def _maxima(x: Array, windows: tuple[Windows, ...], nan: bool) -> tuple[Array, list[Array]]:
     codes: list[Array] = []
-    for axis in range(
-        len(windows), 0, -1
-    ):  # the last axis first: of equals the first one in memory wins
+    for axis in range(len(windows), 0, -1):  # the last axis first: of equals the first one in memory wins
         x, codes = _along(x, codes, axis, windows[axis - 1], nan)
     return x, codes
 
@@ -335,9 +323,7 @@ def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
             return
         second, down = np.greater(b, a), lower[begin:end]
         np.greater(under, upper, out=down)
-        if (
-            best.dtype.kind in FLOATS and np.isnan(best).any()
-        ):  # the last NaN of a square is its maximum
+        if best.dtype.kind in FLOATS and np.isnan(best).any():  # the last NaN of a square is its maximum
             second |= np.isnan(b)
             down |= np.isnan(under)
         sides = second.reshape(rows.shape)
@@ -387,10 +373,7 @@ def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) 
 
     if whole and g.dtype.itemsize < 8:
         narrow = np.dtype(f"<u{g.dtype.itemsize}")
-        wide, wide_signed = (
-            np.dtype(f"<u{2 * g.dtype.itemsize}"),
-            np.dtype(f"<i{2 * g.dtype.itemsize}"),
-        )
+        wide, wide_signed = (np.dtype(f"<u{2 * g.dtype.itemsize}"), np.dtype(f"<i{2 * g.dtype.itemsize}"))
         work = work_in_pairs
     if g.size:
         blocks(work, planes, 4 * height * width)
@@ -403,9 +386,7 @@ def corner_pick(x: Array, right: Array, lower: Array) -> Array:
     x = x[:, : 2 * height, : 2 * width]
     if not x.flags.c_contiguous:
         x = x.copy()
-    rows = choose(
-        np.repeat(lower, 2, -1), x[:, 1::2].copy(), x[:, 0::2].copy()
-    )  # (planes, height, 2 * width)
+    rows = choose(np.repeat(lower, 2, -1), x[:, 1::2].copy(), x[:, 0::2].copy())  # (planes, height, 2 * width)
     return choose(right, rows[:, :, 1::2].copy(), rows[:, :, 0::2].copy())
 
 
@@ -461,9 +442,7 @@ def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], div
         block = widened(g[begin:end]) / divisor
         for axis in range(len(windows), 0, -1):
             last = axis == 1 and out.dtype == block.dtype
-            block = _spread(
-                block, axis, windows[axis - 1], spatial[axis - 1], out[begin:end] if last else None
-            )
+            block = _spread(block, axis, windows[axis - 1], spatial[axis - 1], out[begin:end] if last else None)
         if not last:
             out[begin:end] = block
 

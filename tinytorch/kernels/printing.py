@@ -55,12 +55,7 @@ def set_printoptions(
     """
     if profile is not None:
         _options.update(_PROFILES.get(profile, {}))
-    given = {
-        "precision": precision,
-        "threshold": threshold,
-        "edgeitems": edgeitems,
-        "linewidth": linewidth,
-    }
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({name: value for name, value in given.items() if value is not None})
     _options["sci_mode"] = sci_mode
 
@@ -218,9 +213,7 @@ def _body(shown: Any, ndim: int, indent: int, width: int, write: Callable[[Any],
         per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
         lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    rows = [
-        "..." if row is ... else _body(row, ndim - 1, indent + 1, width, write) for row in shown
-    ]
+    rows = ["..." if row is ... else _body(row, ndim - 1, indent + 1, width, write) for row in shown]
     return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 

@@ -161,10 +161,7 @@ class Source:
             raise RuntimeError("Invalid mt19937 state")
         self._engine().state = {
             "bit_generator": "MT19937",
-            "state": {
-                "key": fields["words"].astype(np.uint32),
-                "pos": 624 if left == 1 else position,
-            },
+            "state": {"key": fields["words"].astype(np.uint32), "pos": 624 if left == 1 else position},
         }
         self.seed = int(fields["seed"])
         self._fresh = left == 1 and position == 0
@@ -255,9 +252,7 @@ def _libm(function: Callable[[float], float], x: Array) -> Array:
     return np.fromiter(map(function, x.tolist()), np.float64, x.size)
 
 
-def _map(
-    out: Array, function: Callable[[float], float], fast: Callable[[Array], Array]
-) -> Callable[[Array], Array]:
+def _map(out: Array, function: Callable[[float], float], fast: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Return how to map numbers for `out`: NumPy's way unless in float64, where it shows."""
     return (lambda x: _libm(function, x)) if out.dtype == np.float64 else fast
 

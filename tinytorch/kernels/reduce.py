@@ -28,10 +28,7 @@ def axis_of(dim: Any, ndim: int, name: str) -> int:
         dim = int_of(dim, name, "dim")
     bound = ndim or 1
     if not -bound <= dim < bound:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
-            f"but got {dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
     return dim + bound if dim < 0 else dim
 
 
@@ -42,9 +39,7 @@ def int_of(value: Any, name: str, argument: str) -> int:
             return operator.index(value)
     except TypeError:
         pass
-    raise TypeError(
-        f"{name}(): argument '{argument}' (position 1) must be int, not {type(value).__name__}"
-    )
+    raise TypeError(f"{name}(): argument '{argument}' (position 1) must be int, not {type(value).__name__}")
 
 
 def axes_of(dim: Any, ndim: int, name: str) -> tuple[int, ...] | None:
@@ -344,9 +339,7 @@ def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
     """Return the running sums (or products) of floating-point numbers, kept in float64, as PyTorch's, on the way."""
 
     def of(some: Any) -> Any:
-        wide = some.astype(
-            np.float64, "C"
-        )  # (accumulate's own conversion takes longer than the sums)
+        wide = some.astype(np.float64, "C")  # (accumulate's own conversion takes longer than the sums)
         return ufunc.accumulate(wide, axis, None, wide).astype(some.dtype, copy=False)
 
     if axis and x.size >= parallel.LARGE:

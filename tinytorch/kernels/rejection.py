@@ -153,10 +153,7 @@ def poisson(rate: Array, source: Source) -> Array:
 
 
 # log(k!) less Stirling's formula, for k from 0 to 9; further on its series.
-_TAILS = [
-    math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
-    for k in range(10)
-]
+_TAILS = [math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi)) for k in range(10)]
 
 
 def _tail(k: float) -> float:

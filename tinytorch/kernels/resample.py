@@ -20,17 +20,7 @@ import numpy as np
 from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import widened
 
-__all__ = [
-    "Map",
-    "apply",
-    "apply_to_bytes",
-    "averages",
-    "cubic",
-    "filtered",
-    "fixed_point",
-    "linear",
-    "nearest",
-]
+__all__ = ["Map", "apply", "apply_to_bytes", "averages", "cubic", "filtered", "fixed_point", "linear", "nearest"]
 
 Array = Any
 _DENSE = 128  # how long an axis may be for a product with the whole matrix
@@ -199,9 +189,7 @@ _FILTERS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], in
 
 
 @functools.lru_cache(256)
-def filtered(
-    mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any
-) -> Map:
+def filtered(mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Map:
     """Return interpolation with a filter that is as wide as the scale asks for, so that nothing is skipped."""
     index, weights = _filter_taps(mode, length, count, align_corners, factor, kind, True)
     return _from_taps(index, weights, length)
@@ -209,7 +197,7 @@ def filtered(
 
 def _filter_taps(
     mode: str, length: int, count: int, align_corners: bool, factor: float | None, kind: Any, antialias: bool
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """Return the columns and weights of a filter. Without antialiasing the border is repeated outside."""
     wide, narrow, width = _FILTERS[mode]
     scale = _scale(length, count, align_corners, factor, kind)
@@ -282,12 +270,7 @@ def averages(length: int, count: int) -> Map:
 
 def apply(x: Array, maps: tuple[Map | None, ...]) -> Array:
     """Return planes (planes, *spatial) mapped along their axes; None leaves an axis as it is."""
-    counts = tuple(
-        [
-            length if each is None else each.shape[0]
-            for length, each in zip(x.shape[1:], maps, strict=True)
-        ]
-    )
+    counts = tuple([length if each is None else each.shape[0] for length, each in zip(x.shape[1:], maps, strict=True)])
     if all(each is None or each.pick is not None for each in maps):
         return _pick(x, maps, counts)
     if not x.size or 0 in counts:
@@ -319,9 +302,7 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if axis == x.ndim - 1 and length <= _DENSE and not map.factor and not exact:
         # A product with the whole matrix: BLAS multiplies by many zeros in the time of gathering a few elements.
-        return np.matmul(x.reshape(math.prod(x.shape[:-1]), length), map.dense(x.dtype).T).reshape(
-            shape
-        )
+        return np.matmul(x.reshape(math.prod(x.shape[:-1]), length), map.dense(x.dtype).T).reshape(shape)
     out = np.empty_like(x, shape=shape, order="C")
 
     def work(begin: int, end: int) -> None:

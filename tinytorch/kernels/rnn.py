@@ -69,7 +69,7 @@ def _bounds(widths: Sequence[int], size: int) -> Array:
 
 def _side_by_side(
     work: Callable[[int, int, list[tuple[int, int]]], None], bounds: Array, steps: list[tuple[int, int]]
-) -> None:  # fmt: skip
+) -> None:
     """Call `work(low, high, steps)` for the sequences between two bounds, with their columns of each step."""
     cuts = bounds.tolist()
     if len(cuts) == 2:
@@ -129,7 +129,7 @@ def _zeros_unless(given: Array, like: Array, *shape: int) -> Array:
 
 def _of_inputs(
     slopes: Array, recurrent: Array, x: Array, matrix: Array, w_ih: Array, biased: bool, needs: Sequence[bool]
-) -> list[Array]:  # fmt: skip
+) -> list[Array]:
     """Return the gradients of x, W_ih, W_hh, b_ih and b_hh, from those of the gates of all steps.
 
     Args:
@@ -271,10 +271,7 @@ def lstm_grad(
     steps = spans(widths, reverse)[::-1]
     batch = max(widths)
     g_out = None if g[0] is None else widened(g[0]).reshape(columns, width)
-    g_h, g_c = (
-        _zeros_unless(each, matrix, batch, n).T
-        for each, n in zip(g[1:], (width, size), strict=True)
-    )
+    g_h, g_c = (_zeros_unless(each, matrix, batch, n).T for each, n in zip(g[1:], (width, size), strict=True))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
     by_gate = slopes.reshape(4, size, columns)
@@ -300,9 +297,7 @@ def lstm_grad(
         if even:
             of_gates, of_c = factors(low, high, len(steps))
             if g_out is not None:
-                upstream = (
-                    g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
-                )
+                upstream = g_out.reshape(len(steps), batch, width)[:, low:high].swapaxes(1, 2).copy()
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
             four = _block(gates, 4 * size, begin, end)
             step = begin // batch if even and batch else 0
@@ -364,9 +359,8 @@ def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, 
 
 
 def gru(
-    x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array,
-    widths: Sequence[int], reverse: bool,
-) -> tuple[Array, ...]:  # fmt: skip
+    x: Array, h0: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, widths: Sequence[int], reverse: bool
+) -> tuple[Array, ...]:
     """Return a layer's output, its last state, and what `gru_grad` needs; arguments as of `lstm`, gates r, z, n."""
     dtype, leading = x.dtype, x.shape[:-1]
     x, h0, w_ih, w_hh = (widened(each) for each in (x, h0, w_ih, w_hh))
@@ -461,9 +455,7 @@ def gru_grad(
             _hand_on(dh, h, g_h, grad_h0.T)
             dh = h
     turned = np.concatenate([w_ih[2 * size :], w_ih[: 2 * size]])
-    grads = _of_inputs(
-        slopes[: 3 * size], slopes[size:], x, matrix, turned, biased, (needs[0], *needs[2:])
-    )
+    grads = _of_inputs(slopes[: 3 * size], slopes[size:], x, matrix, turned, biased, (needs[0], *needs[2:]))
     for k in (1, 3):
         if grads[k] is not None:
             grads[k] = np.concatenate([grads[k][size:], grads[k][:size]])

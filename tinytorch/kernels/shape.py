@@ -33,9 +33,7 @@ def inferred(size: int, shape: Sequence[int]) -> tuple[int, ...]:
                 raise RuntimeError("only one dimension can be inferred")
             unknown = i
         elif length < 0:
-            raise RuntimeError(
-                f"invalid shape dimension {length} at index {i} of shape {full(shape)}"
-            )
+            raise RuntimeError(f"invalid shape dimension {length} at index {i} of shape {full(shape)}")
         else:
             known *= length
     if unknown is None:
@@ -100,20 +98,13 @@ def view_of_type(x: Array, kind: dtypes.dtype) -> Array:
             raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {last}")
         ratio = kind.itemsize // mine.itemsize
         if ratio and x.shape[-1] % ratio:
-            raise RuntimeError(
-                f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}"
-            )
+            raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {x.shape[-1]}")
         if ratio and x.size:
             steps = [step // mine.itemsize for step in x.strides[:-1]]
-            named = [
-                ("storage_offset()", storage_offset(x)),
-                *[(f"stride({k})", s) for k, s in enumerate(steps)],
-            ]
+            named = [("storage_offset()", storage_offset(x)), *[(f"stride({k})", s) for k, s in enumerate(steps)]]
             for name, value in named:
                 if value % ratio:
-                    raise RuntimeError(
-                        f"self.{name} must be divisible by {ratio} {what}, but got {value}"
-                    )
+                    raise RuntimeError(f"self.{name} must be divisible by {ratio} {what}, but got {value}")
     return x.view(kind.numpy)
 
 
@@ -161,9 +152,7 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
-        raise RuntimeError(
-            f"maximum size for tensor at dimension {dim} is {length} but size is {size}"
-        )
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not x.ndim:
@@ -171,9 +160,7 @@ def window(x: Array, dim: int, size: int, step: int) -> Array:
     if size == 0:
         count = length // step + 1
         return np.empty_like(x, shape=(*x.shape[:dim], count, *x.shape[dim + 1 :], 0))
-    windows = np.lib.stride_tricks.sliding_window_view(
-        x, size, axis=dim, writeable=x.flags.writeable
-    )
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dim, writeable=x.flags.writeable)
     return windows[(slice(None),) * dim + (slice(None, None, step),)]
 
 
@@ -257,9 +244,7 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
         if x.shape == (0,):
             continue
         if x.ndim != first.ndim:
-            raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
-            )
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}")
         for d, (want, have) in enumerate(zip(first.shape, x.shape, strict=True)):
             if want != have and d != axis:
                 raise RuntimeError(
@@ -304,9 +289,7 @@ def split_sizes(length: int, size: int) -> list[int]:
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and length:
-        raise RuntimeError(
-            f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
-        )
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
     if not length:
         return [0]
     count = math.ceil(length / size)

@@ -149,8 +149,7 @@ def in_double(function: Callable[..., Any], doc: str | None = None) -> Callable[
             arrays = list(operands)
         else:
             arrays = [
-                each if hasattr(each, "dtype") else np.full_like(first, each, dtype=np.float64)
-                for each in operands
+                each if hasattr(each, "dtype") else np.full_like(first, each, dtype=np.float64) for each in operands
             ]
             if arrays[0].shape != arrays[1].shape:
                 arrays = list(np.broadcast_arrays(*arrays))
@@ -299,7 +298,5 @@ def _log_ndtr(x: Any) -> Any:
     return out
 
 
-ndtr = in_double(
-    lambda x: erfc(x * -math.sqrt(0.5)) / 2, "Return the normal distribution function."
-)
+ndtr = in_double(lambda x: erfc(x * -math.sqrt(0.5)) / 2, "Return the normal distribution function.")
 log_ndtr = in_double(_log_ndtr, "Return the logarithm of the normal distribution function.")

@@ -40,9 +40,7 @@ def kth_index(x: Array, k: int, axis: int) -> Array:
 # Histograms ---------------------------------------------------------------------------------------
 
 
-def outer_edges(
-    columns: list[Array], bounds: Any, name: str, widen: float
-) -> list[tuple[float, float]]:
+def outer_edges(columns: list[Array], bounds: Any, name: str, widen: float) -> list[tuple[float, float]]:
     """Return the least and the largest value that is counted, per column.
 
     Args:
@@ -68,9 +66,7 @@ def outer_edges(
         if low > high:
             if name.endswith("histc"):
                 raise RuntimeError(f"{name}: max must be larger than min")
-            raise RuntimeError(
-                f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
-            )
+            raise RuntimeError(f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}")
         if low == high:
             low, high = low - widen, high + widen
         found.append((low, high))
@@ -98,9 +94,7 @@ def counted_evenly(x: Array, bins: int, low: float, high: float) -> Array:
     return _total(np.minimum(place, bins - 1), None, None, (bins,), x.dtype)
 
 
-def _total(
-    place: Array, inside: Array | None, weight: Array | None, shape: tuple[int, ...], dtype: Any
-) -> Array:
+def _total(place: Array, inside: Array | None, weight: Array | None, shape: tuple[int, ...], dtype: Any) -> Array:
     if inside is not None and not inside.all():
         place = place[inside]
         weight = None if weight is None else weight[inside]

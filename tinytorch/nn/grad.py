@@ -9,9 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.utils import _ntuple
 from tinytorch.ops.nn.conv import _conv_input, _conv_weight
 
-__all__ = [
-    "conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight",
-]  # fmt: skip
+__all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
 def _fitting(
@@ -29,9 +27,7 @@ def _fitting(
     if len(input) == len(weight) == n + 2:
         lengths = [
             (length + 2 * p - d * (k - 1) - 1) // s + 1
-            for length, k, s, p, d in zip(
-                input[2:], weight[2:], stride, padding, dilation, strict=True
-            )
+            for length, k, s, p, d in zip(input[2:], weight[2:], stride, padding, dilation, strict=True)
         ]
         if input[1] == weight[1] * groups and grad.shape == (input[0], weight[0], *lengths):
             return stride, padding, dilation, groups

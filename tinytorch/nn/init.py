@@ -27,10 +27,7 @@ __all__ = [
     "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
-_LINEAR = (
-    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d",
-)  # fmt: skip
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 _GAINS = {
     **dict.fromkeys(_LINEAR, 1),
     "sigmoid": 1,
@@ -104,12 +101,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 
 def trunc_normal_(
-    tensor: Tensor,
-    mean: float = 0.0,
-    std: float = 1.0,
-    a: float = -2.0,
-    b: float = 2.0,
-    generator: Any = None,
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Fill with numbers from N(mean, std²), drawn anew while they are outside [a, b].
 
@@ -144,17 +136,12 @@ def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def _draw_normals_within(
-    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
-) -> Tensor:
+def _draw_normals_within(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     """Return normal numbers, those outside [a, b] drawn again: quick where most are inside.
 
     The first ones are drawn into the tensor, in its order in memory, as in PyTorch.
     """
-    low, high = (
-        tensor._array.dtype.type(a),
-        tensor._array.dtype.type(b),
-    )  # as the tensor would hold them
+    low, high = (tensor._array.dtype.type(a), tensor._array.dtype.type(b))  # as the tensor would hold them
     drawn: Tensor = tensor.normal_(mean, std, generator=generator)
     while True:
         outside = (drawn < low.item()) | (drawn > high.item())
@@ -163,9 +150,7 @@ def _draw_normals_within(
         drawn = empty_like(tensor).normal_(mean, std, generator=generator).where(outside, drawn)
 
 
-def _draw_uniforms_under_the_bell(
-    like: Tensor, mean: float, std: float, a: float, b: float, generator: Any
-) -> Tensor:
+def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     """Return uniforms from [a, b], kept with probability density / its peak: quick in a tail."""
     peak = max(a, min(mean, b))
     log_peak = -0.5 * ((peak - mean) / std) ** 2
@@ -276,9 +261,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return how many inputs an output of the layer has, and how many outputs an input."""
     if tensor.ndim < 2:
-        raise ValueError(
-            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
-        )
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     outputs, inputs, *kernel = tensor.shape
     field = math.prod(kernel)
     return inputs * field, outputs * field
@@ -335,11 +318,7 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
 
 
 def kaiming_uniform_(
-    tensor: Tensor,
-    a: float = 0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Fill from U(-bound, bound) with bound = gain * sqrt(3 / fan), also called He's.
 
@@ -369,11 +348,7 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor,
-    a: float = 0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Fill from N(0, std²) with std = gain / sqrt(fan), also called He's.
 
@@ -429,14 +404,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         drawn = tensor.new_empty((rows, tensor.numel() // rows))
         drawn = drawn.normal_(0, 1, generator=generator)._array
         if tensor.dtype.itemsize < 4:
-            raise NotImplementedError(
-                f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'"
-            )
+            raise NotImplementedError(f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'")
         wide = drawn.shape[0] < drawn.shape[1]
         q, r = np.linalg.qr(drawn.T if wide else drawn)
-        q = q * np.sign(
-            np.diagonal(r)
-        )  # the signs that make it uniform over all orthogonal matrices
+        q = q * np.sign(np.diagonal(r))  # the signs that make it uniform over all orthogonal matrices
         tensor.copy_(wrap((q.T if wide else q).reshape(tensor.shape)))
         tensor.mul_(gain)
     return tensor
@@ -480,11 +451,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 
     renamed.__name__ = renamed.__qualname__ = old

@@ -24,9 +24,7 @@ class _ParameterMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return (
-            cls is Parameter and isinstance(instance, Tensor) and "_is_param" in instance.__dict__
-        )
+        return cls is Parameter and isinstance(instance, Tensor) and "_is_param" in instance.__dict__
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
@@ -57,9 +55,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data = _empty() if data is None else data
         detached = data.detach()
         if requires_grad and not detached.dtype.is_floating_point:
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         kind = type(data)
         plain = kind in (Tensor, Parameter, cls)
         made = wrap(detached._array, cls if plain else kind)
@@ -141,9 +137,7 @@ class UninitializedTensorMixin:
     data: Any
     requires_grad: bool
 
-    def materialize(
-        self, shape: Any, device: Any = None, dtype: dtypes.dtype | None = None
-    ) -> None:
+    def materialize(self, shape: Any, device: Any = None, dtype: dtypes.dtype | None = None) -> None:
         """Become a parameter (or buffer) of this shape, with memory that holds nothing yet.
 
         Args:
@@ -283,11 +277,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
     persistent: bool
 
     def __new__(
-        cls,
-        requires_grad: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        persistent: bool = True,
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
         """Return the buffer, with an empty array of its dtype."""
         made = _lazy(cls, requires_grad, device, dtype)

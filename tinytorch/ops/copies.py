@@ -77,9 +77,7 @@ def alias_copy(input: Tensor) -> Tensor:
 
 @public(out="exact")
 @_copying
-def as_strided_copy(
-    input: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a copy of what `as_strided` views.
 
     Example:
@@ -144,13 +142,9 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     check_tensor(input, "narrow_copy")
     shape = input._array.shape
     if 0 < len(shape) <= dim:
-        raise RuntimeError(
-            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false."
-        )
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     if length < 0:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({shape[dim]})."
-        )
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({shape[dim]}).")
     return _copied(views.narrow(input, dim, start, length), "NarrowCopyBackward0")
 
 
@@ -182,13 +176,7 @@ def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
 
 @public(out="exact")
 @_copying
-def slice_copy(
-    input: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Tensor:
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
 
     Example:
@@ -358,9 +346,7 @@ _diagonal_scatter = _replacing("DiagonalScatter")
 _as_strided_scatter = _replacing("AsStridedScatter")
 
 
-def _replaced(
-    name: str, replace: Any, input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]
-) -> Tensor:
+def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
     """Return a copy of `input` in which `src` stands where `view(input)` lies."""
     check_tensor(input, name)
     check_tensor(src, name, "src", 2)
@@ -392,19 +378,12 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
         tensor([[0., 0.],
                 [1., 1.]])
     """
-    return _replaced(
-        "select_scatter", _select_scatter, input, src, lambda x: views.select(x, dim, index)
-    )
+    return _replaced("select_scatter", _select_scatter, input, src, lambda x: views.select(x, dim, index))
 
 
 @public(method=True, out="exact")
 def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return a copy of `input` with `src` from `start` to `end` of a dimension, at each `step`-th place.
 
@@ -416,15 +395,11 @@ def slice_scatter(
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
         tensor([0., 1., 1., 0.])
     """
-    return _replaced(
-        "slice_scatter", _slice_scatter, input, src, lambda x: _sliced(x, dim, start, end, step)
-    )
+    return _replaced("slice_scatter", _slice_scatter, input, src, lambda x: _sliced(x, dim, start, end, step))
 
 
 @public(method=True)
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a copy of `input` with `src` on the diagonal; see `diagonal`.
 
     Raises:
@@ -436,19 +411,11 @@ def diagonal_scatter(
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    return _replaced(
-        "diagonal_scatter",
-        _diagonal_scatter,
-        input,
-        src,
-        lambda x: views.diagonal(x, offset, dim1, dim2),
-    )
+    return _replaced("diagonal_scatter", _diagonal_scatter, input, src, lambda x: views.diagonal(x, offset, dim1, dim2))
 
 
 @public(method=True)
-def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a copy of `input` with `src` where `as_strided` would look in it.
 
     Raises:
@@ -463,9 +430,7 @@ def as_strided_scatter(
     check_tensor(input, "as_strided_scatter")
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
-            raise RuntimeError(
-                "as_strided_scatter is currently only supported for contiguous inputs"
-            )
+            raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
         made = views.clone(input)  # whose memory is in the same order
         views.as_strided(made, size, stride, storage_offset).copy_(src)
         return made
@@ -483,12 +448,7 @@ def as_strided_scatter(
 @public(method=True)
 @axis_is_dim
 def slice_inverse(
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return the memory of `input`, a slice of a tensor like `src`, viewed as that tensor.
 
@@ -612,9 +572,7 @@ def _pixel_shuffle(x: Any, factor: int) -> Any:
     n = len(batch)
     split = x.reshape((*batch, c // factor**2, factor, factor, h, w))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return formatted(
-        split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x
-    )
+    return formatted(split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x)
 
 
 @op(name="PixelUnshuffle", x=lambda g, factor: _pixel_shuffle(g, factor))
@@ -623,9 +581,7 @@ def _pixel_unshuffle(x: Any, factor: int) -> Any:
     n = len(batch)
     split = x.reshape((*batch, c, h // factor, factor, w // factor, factor))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return formatted(
-        split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x
-    )
+    return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
 
 
 @public(also="nn.functional.pixel_shuffle")
@@ -687,19 +643,14 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
         raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
 
 
-@op(
-    name="ChannelShuffle",
-    x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
-)
+@op(name="ChannelShuffle", x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups))
 def _channel_shuffle(x: Any, groups: int) -> Any:
     batch, channels, *rest = x.shape
     split = x.reshape((batch, groups, channels // groups, *rest))
     return formatted(split.swapaxes(1, 2).reshape(x.shape), x)
 
 
-@public(
-    also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle"
-)
+@public(also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups taken in turn (ShuffleNet, Zhang et al. 2018).
 
@@ -714,13 +665,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     check_tensor(input, "channel_shuffle")
     shape = input._array.shape
     if len(shape) < 3:
-        raise RuntimeError(
-            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"
-        )
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
     if groups <= 0:
-        raise RuntimeError(
-            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
-        )
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if shape[1] % groups:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
@@ -776,9 +723,7 @@ _strided_again = _again(strided, 1)
 
 def _t_of(x: Tensor) -> Tensor:
     if x._array.ndim > 2:
-        raise RuntimeError(
-            f"t_() expects a tensor with <= 2 dimensions, but self is {x._array.ndim}D"
-        )
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x._array.ndim}D")
     made: Tensor = _t_again(x)
     return made
 

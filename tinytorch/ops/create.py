@@ -46,10 +46,7 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
     if isinstance(first, (tuple, list)) and len(sizes) == 1:
         sizes = tuple(first)
     elif not _is_size(first):
-        raise TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
-            f"{type(first).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(first).__name__}")
     shape = []
     for position, each in enumerate(sizes, 1):
         if not _is_size(each):
@@ -182,9 +179,7 @@ def finished(array: Array, requires_grad: bool = False) -> Tensor:
     made: Tensor = wrap(array)
     if requires_grad:
         if not made.dtype.is_floating_point:
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made._requires_grad = True
     return made
 
@@ -197,14 +192,8 @@ def _allocate(shape: tuple[int, ...], kind: Any, memory_format: Any = None) -> A
         if len(shape) != rank:
             raise RuntimeError(f"required rank {rank} tensor to use {name[6:]} format")
         return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
-    if memory_format is not None and name not in (
-        "torch.contiguous_format",
-        "torch.preserve_format",
-    ):
-        raise TypeError(
-            "argument 'memory_format' must be torch.memory_format, not "
-            f"{type(memory_format).__name__}"
-        )
+    if memory_format is not None and name not in ("torch.contiguous_format", "torch.preserve_format"):
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
     return np.empty(shape, kind)
 
 
@@ -225,16 +214,12 @@ def blank_like(
         return finished(_allocate(array.shape, kind, memory_format), requires_grad)
     # An expanded dimension has no place in the order: PyTorch makes such tensors contiguous.
     expanded = 0 in array.strides and array.size > 1
-    return finished(
-        np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad
-    )
+    return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
 
 
 def _array_of(name: str, input: Any) -> Array:
     if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input._array
 
 
@@ -250,8 +235,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
         return value.item()
     if not isinstance(value, (int, float)):
         raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Number, not "
-            f"{type(value).__name__}"
+            f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}"
         )
     return value
 
@@ -261,12 +245,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 
 @public()
 def tensor(
-    data: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """Return a new tensor that holds a copy of `data`.
 
@@ -357,11 +336,7 @@ def _is_sequence(value: Any) -> bool:
         return value.ndim > 0
     # What has __array__ is another library's array or a NumPy scalar: one number, as a tensor in a
     # list is.
-    return (
-        hasattr(value, "__len__")
-        and hasattr(value, "__getitem__")
-        and not hasattr(value, "__array__")
-    )
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not hasattr(value, "__array__")
 
 
 _DEEPEST = 128  # nested sequences; a list that holds itself is endless
@@ -388,9 +363,7 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
                     raise _invalid(each)
                 raise TypeError("not a sequence")
             if len(each) != length and length > 0:
-                raise ValueError(
-                    f"expected sequence of length {length} at dim {len(shape)} (got {len(each)})"
-                )
+                raise ValueError(f"expected sequence of length {length} at dim {len(shape)} (got {len(each)})")
         shape.append(length)
         if len(shape) > _DEEPEST:
             raise ValueError(f"too many dimensions '{type(level[0]).__name__}'")
@@ -424,10 +397,7 @@ def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     )
     for each in level:
         if each.shape != level[0].shape:
-            raise ValueError(
-                f"expected sequence of length {level[0].shape[0]} at dim {len(shape)} (got "
-                f"{len(each)})"
-            )
+            raise ValueError(f"expected sequence of length {level[0].shape[0]} at dim {len(shape)} (got {len(each)})")
     array = np.stack(level)
     return dtypes.from_numpy_dtype(array.dtype), array.reshape(*shape, *array.shape[1:])
 
@@ -437,15 +407,11 @@ def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, A
     kind = None
     numbers = []
     for each in level:
-        if isinstance(each, Tensor) or (
-            hasattr(each, "__array__") and not isinstance(each, np.generic)
-        ):
+        if isinstance(each, Tensor) or (hasattr(each, "__array__") and not isinstance(each, np.generic)):
             array = each._array if isinstance(each, Tensor) else np.asarray(each)
             if array.size != 1:
                 if array.dtype.kind in "iub":
-                    raise TypeError(
-                        "only integer tensors of a single element can be converted to an index"
-                    )
+                    raise TypeError("only integer tensors of a single element can be converted to an index")
                 raise ValueError("only one element tensors can be converted to Python scalars")
             own, value = dtypes.from_numpy_dtype(array.dtype), array.item()
         elif isinstance(each, (np.number, np.bool_)):
@@ -460,9 +426,7 @@ def _mixed(level: Any, shape: list[int], wanted: Dtype | None) -> tuple[Dtype, A
     return kind, np.array(numbers, kind.numpy).reshape(shape)
 
 
-def _invalid(
-    value: Any, first: Any = None, kind: Dtype | None = None, wanted: Dtype | None = None
-) -> Exception:
+def _invalid(value: Any, first: Any = None, kind: Dtype | None = None, wanted: Dtype | None = None) -> Exception:
     """Return PyTorch's error for something in the data that is no number."""
     name = type(value).__name__
     if isinstance(value, str) and value is first:
@@ -590,9 +554,7 @@ def asarray(
 
 
 def _no_alias(own: Dtype, kind: Dtype) -> ValueError:
-    return ValueError(
-        f"can't alias tensor with dtype '{own.tensor_name}' into dtype '{kind.tensor_name}'."
-    )
+    return ValueError(f"can't alias tensor with dtype '{own.tensor_name}' into dtype '{kind.tensor_name}'.")
 
 
 def _has_buffer(obj: Any) -> bool:
@@ -637,9 +599,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
 
 
 @public()
-def frombuffer(
-    buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
-) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor on the memory of an object with a buffer.
 
     Args:
@@ -667,8 +627,7 @@ def frombuffer(
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
         raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
-            f"({length} bytes) minus 1"
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
         )
     if count > 0 and offset + count * item > length:
         raise ValueError(
@@ -715,9 +674,7 @@ def empty(
         >>> torch.empty(2, 3).shape
         torch.Size([2, 3])
     """
-    return blank(
-        shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format
-    )
+    return blank(shape_of("empty", sizes, size), out, dtype, device, layout, requires_grad, memory_format)
 
 
 @public()
@@ -820,15 +777,11 @@ def full(
                 [7, 7]])
     """
     if not isinstance(size, (tuple, list)):
-        raise TypeError(
-            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
-        )
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = number("full", "fill_value", 2, fill_value)
     if dtype is None and out is None:
         dtype = dtypes.of_number(value)
-    return _filled(
-        blank(shape_of("full", (size,)), out, dtype, device, layout, requires_grad), value
-    )
+    return _filled(blank(shape_of("full", (size,)), out, dtype, device, layout, requires_grad), value)
 
 
 def _filled(made: Tensor, value: Any) -> Tensor:
@@ -853,9 +806,7 @@ def scalar_tensor(
         >>> torch.scalar_tensor(3)
         tensor(3.)
     """
-    return _filled(
-        blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s)
-    )
+    return _filled(blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s))
 
 
 @public()
@@ -957,9 +908,7 @@ def full_like(
         tensor([0.5000, 0.5000])
     """
     value = number("full_like", "fill_value", 2, fill_value)
-    return _filled(
-        blank_like("full_like", input, dtype, device, layout, requires_grad, memory_format), value
-    )
+    return _filled(blank_like("full_like", input, dtype, device, layout, requires_grad, memory_format), value)
 
 
 # Methods of Tensor: like another tensor in dtype, not in shape.
@@ -1006,9 +955,7 @@ def new_zeros(
         tensor([0, 0, 0])
     """
     kind = self.dtype if dtype is None else dtype
-    return _filled(
-        blank(shape_of("new_zeros", sizes, size), None, kind, device, layout, requires_grad), 0
-    )
+    return _filled(blank(shape_of("new_zeros", sizes, size), None, kind, device, layout, requires_grad), 0)
 
 
 @public("", method="new_ones")
@@ -1030,9 +977,7 @@ def new_ones(
         tensor([1, 1, 1])
     """
     kind = self.dtype if dtype is None else dtype
-    return _filled(
-        blank(shape_of("new_ones", sizes, size), None, kind, device, layout, requires_grad), 1
-    )
+    return _filled(blank(shape_of("new_ones", sizes, size), None, kind, device, layout, requires_grad), 1)
 
 
 @public("", method="new_full")
@@ -1056,9 +1001,7 @@ def new_full(
     """
     value = number("new_full", "fill_value", 2, fill_value)
     kind = self.dtype if dtype is None else dtype
-    return _filled(
-        blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value
-    )
+    return _filled(blank(shape_of("new_full", (size,)), None, kind, device, layout, requires_grad), value)
 
 
 @public("", method="new_tensor")
@@ -1146,9 +1089,7 @@ def arange(
     if kind is dtypes.bool:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     count = _count(start, end, step, kind)
-    made = blank(
-        (count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange"
-    )
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
     if kind.is_floating_point:
         return _fill_in_order(made, _progression(float(start), float(step), count, made._array))
     return _fill_in_order(made, np.arange(count) * int(step) + int(start))
@@ -1200,9 +1141,7 @@ def inclusive_range(
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    made = blank(
-        (count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range"
-    )
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range")
     numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
     if not kind.is_floating_point:
         start, step = int(start), int(step)
@@ -1347,15 +1286,9 @@ def _spaced(
 ) -> Tensor:
     if not _is_size(steps):
         base = "" if name == "linspace" else ", float base = 10.0"
-        ends = [
-            f"{start} start, {end} end"
-            for end in ("Tensor", "Number")
-            for start in ("Tensor", "Number")
-        ]
+        ends = [f"{start} start, {end} end" for end in ("Tensor", "Number") for start in ("Tensor", "Number")]
         raise no_such_call(
-            name,
-            (start, end, steps),
-            tuple([f"{each}, int steps{base}, *, Tensor out = None, …" for each in ends]),
+            name, (start, end, steps), tuple([f"{each}, int steps{base}, *, Tensor out = None, …" for each in ends])
         )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -1387,10 +1320,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
         first, last = real(start), real(end)
         step = (last - first) / real(steps - 1)
         return np.concatenate(
-            [
-                first + step * index[:half].astype(real),
-                last - step * (steps - 1 - index[half:]).astype(real),
-            ]
+            [first + step * index[:half].astype(real), last - step * (steps - 1 - index[half:]).astype(real)]
         )
     real = np.float32 if kind is dtypes.float32 else np.float64
     first, last = real(start), real(end)
@@ -1433,10 +1363,7 @@ def eye(
     m = n if m is None else m
     for position, (name, value) in enumerate((("n", n), ("m", m)), 1):
         if not _is_size(value):
-            raise TypeError(
-                f"eye(): argument '{name}' (position {position}) must be int, not "
-                f"{type(value).__name__}"
-            )
+            raise TypeError(f"eye(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     made = blank((int(n), int(m)), out, dtype, device, layout, requires_grad)

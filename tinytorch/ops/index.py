@@ -85,9 +85,7 @@ def _scalar(name: str, value: Any) -> Any:
                 f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {ndim} dimension(s)."
             )
     elif not isinstance(value, _NUMBERS):
-        raise TypeError(
-            f"{name}_(): argument 'value' must be Tensor or Number, not {type(value).__name__}"
-        )
+        raise TypeError(f"{name}_(): argument 'value' must be Tensor or Number, not {type(value).__name__}")
     return value
 
 
@@ -96,9 +94,7 @@ def _same_places(x: Tensor, y: Any) -> bool:
     return y is x or (isinstance(y, Tensor) and places.same(x._array, y._array))
 
 
-@writing(
-    names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same"
-)  # fmt: skip
+@writing(names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places, reads="same")
 def _copy(x: Any, y: Any) -> None:
     try:
         x[...] = y
@@ -145,9 +141,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     if isinstance(other, Tensor) and not _fits_into(other._array.shape, self._array.shape):
         shape, given = self._array.shape, other._array.shape
         if len(given) > len(shape):
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(given)}"
-            )
+            raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(given)}")
         back = next(k for k in range(1, len(given) + 1) if given[-k] not in (1, shape[-k]))
         raise RuntimeError(
             f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
@@ -242,9 +236,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if wrap and len(shape) == 2 and shape[0] > shape[1]:
         places = np.arange(0, shape[0] * shape[1], shape[1] + 1)
     else:
-        places = np.arange(min(shape)) * builtins.sum(
-            int(np.prod(shape[d + 1 :])) for d in range(len(shape))
-        )
+        places = np.arange(min(shape)) * builtins.sum(int(np.prod(shape[d + 1 :])) for d in range(len(shape)))
     keys = tuple([_wrapped(each) for each in np.unravel_index(places, shape)])
     setitem(self, keys, fill_value.item() if isinstance(fill_value, Tensor) else fill_value)
     return self
@@ -277,11 +269,7 @@ def _checked_slice(key: slice) -> slice:
     for bound in (start, stop):
         if bound is not None and not hasattr(bound, "__index__"):
             raise TypeError("slice indices must be integers or None or have an __index__ method")
-    return slice(
-        None if start is None else operator.index(start),
-        None if stop is None else operator.index(stop),
-        step,
-    )
+    return slice(None if start is None else operator.index(start), None if stop is None else operator.index(stop), step)
 
 
 def _warn_of_bytes() -> None:
@@ -326,10 +314,7 @@ def _from_sequence(index: Any) -> Any:
 def _means_tuple(key: Any) -> bool:
     """Return whether a sequence stands for a tuple of indices, as PyTorch still has it."""
     return len(key) < 32 and any(
-        each is None
-        or each is Ellipsis
-        or isinstance(each, (Tensor, slice, list, tuple, range, str))
-        for each in key
+        each is None or each is Ellipsis or isinstance(each, (Tensor, slice, list, tuple, range, str)) for each in key
     )
 
 
@@ -454,11 +439,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         return step_op, tuple(steps), ()
     while indices[-1] is None:
         indices.pop()
-    if (
-        step_op is aliased
-        or step_op is None
-        or all(isinstance(s, slice) and _is_full(s) for s in steps[:-1])
-    ):
+    if step_op is aliased or step_op is None or all(isinstance(s, slice) and _is_full(s) for s in steps[:-1]):
         return None, (), tuple(indices)
     return step_op, tuple(steps), tuple(indices)
 
@@ -477,9 +458,7 @@ def _let_go(node: Any) -> None:
     node.saved = None
 
 
-_index.op.node_class.release = (
-    _let_go  # indices are saved tensors in PyTorch: a second backward is an error
-)
+_index.op.node_class.release = _let_go  # indices are saved tensors in PyTorch: a second backward is an error
 
 
 @op(x=lambda g, indices: _index(g, indices), name="IndexBackward")
@@ -489,9 +468,7 @@ def _put_back(x: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
     """Return indices that the graph can keep: nobody may write to them before backward."""
-    return (
-        tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
-    )
+    return tuple([None if each is None else each.copy() for each in indices]) if recorded else indices
 
 
 def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
@@ -527,16 +504,12 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         recorded = _seen(self, value)
         own = isinstance(value, Tensor) and on_one_memory(value, self)
         if not (recorded or own or 0 in self._array.strides):
-            _write_directly(
-                self, step_op, steps, indices, value
-            )  # nothing to record, no view to make
+            _write_directly(self, step_op, steps, indices, value)  # nothing to record, no view to make
             return
         whole = step_op is None or _takes_all(steps, self._array.shape)
         target = self if whole else step_op(self, steps)
         if not isinstance(value, Tensor):
-            value = wrap(
-                np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype)
-            )
+            value = wrap(np.asarray(_fitting_item(value, target._array)).astype(target._array.dtype))
         if not indices:
             shape = value._array.shape
             if shape or not target._array.ndim:
@@ -573,9 +546,7 @@ def _kind_name_of(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _write_directly(
-    self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, ...], value: Any
-) -> None:
+def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, ...], value: Any) -> None:
     if local.state.modes is not None:
         announce(self)
     region = self._array if step_op is None else self._array[steps]
@@ -656,9 +627,7 @@ _deprecated_fill = _deprecated("masked_fill_", "tensor[mask] = scalar")
 _deprecated_put = _deprecated("index_put_", "tensor[indices] = tensor")
 
 
-def _deprecated_fill_or_put(
-    x: Tensor, indices: tuple[Any, ...], y: Tensor, accumulate: bool
-) -> bool:
+def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accumulate: bool) -> bool:
     _deprecated_put()
     return accumulate or not _is_fill(indices, y) or _deprecated_fill()
 
@@ -689,13 +658,9 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
         )
     for k, each in enumerate(indices):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
     if len(indices) > input._array.ndim:
-        raise IndexError(
-            f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})"
-        )
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
     arrays = tuple([_index_array(each) for each in indices])
     if any(each.dtype.kind == "i" and each.itemsize < 4 for each in arrays):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -777,9 +742,7 @@ def _rows_of(name: str, x: Any, dim: int, index: Any, source: Any) -> int:
             f"{kernels.name_of(index)} and size: {list(index.shape)}"
         )
     if index.dtype != _INT64 and index.dtype != np.int32:
-        raise RuntimeError(
-            f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}"
-        )
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {kernels.name_of(index)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
             f"{name}_(): self ({kernels.name_of(x)}) and source ({kernels.name_of(source)}) must have the same "
@@ -809,9 +772,7 @@ def _check_rows(name: str, x: Any, axis: int, index: Any, source: Any) -> None:
         )
 
 
-def _index_add_source(
-    g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any
-) -> Tensor:
+def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[int, ...], alpha: Any) -> Tensor:
     rows = index_select(g, dim, index)
     rows = rows if rows._array.shape == source_shape else reshape(rows, source_shape)
     return rows if alpha == 1 else rows * alpha
@@ -854,9 +815,7 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add = public("index_add", method=True, out="gather")(
-    _alpha_last(_index_add[0], "index_add", _ADDED)
-)
+index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
 index_add_ = public("", method="index_add_")(
     _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
 )
@@ -873,26 +832,20 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if not source.ndim and index.size != 1:
-        raise IndexError(
-            f"index_copy_(): When source is scalar, index should have one element (got {index.size})"
-        )
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
     if source.ndim != x.ndim and source.ndim and x.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
         )
     if index.dtype != _INT64:
-        raise RuntimeError(
-            f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}"
-        )
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {kernels.name_of(index)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {kernels.name_of(x)} and "
             f"(source) {kernels.name_of(source)}"
         )
-    slices = [
-        each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)
-    ]
+    slices = [each.shape[:axis] + each.shape[axis + 1 :] if each.ndim else () for each in (x, source)]
     if slices[0] != slices[1]:
         mine, theirs = (" ".join(map(str, each)) for each in slices)
         raise RuntimeError(
@@ -959,9 +912,7 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> None:
     length = x.shape[axis] if x.ndim else 1
     bad = index[(index < -length) | (index >= length)]
     if bad.size:
-        raise IndexError(
-            f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}"
-        )
+        raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
     if x.ndim or index.size:
         x[kernels.at_rows(axis, index) if x.ndim else ...] = _fitting(value, x)
 
@@ -993,9 +944,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
         tensor([7., 0., 7.])
     """
-    return _index_fill[isinstance(value, Tensor)][0](
-        input, dim, index, _scalar("index_fill", value)
-    )
+    return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))
 
 
 @public("", method="index_fill_")
@@ -1009,10 +958,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 @public(method=True, out="gather")
-@op(
-    x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
-    index=None,
-)
+@op(x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False), index=None)
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
 
@@ -1071,9 +1017,7 @@ def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
 
 
 def _no_gradient(g: Tensor) -> Any:
-    raise RuntimeError(
-        "the derivative for 'aten::scatter' with reduce='multiply' is not implemented"
-    )
+    raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
 @writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
@@ -1110,13 +1054,7 @@ def _source(src: Any, value: Any) -> Any:
 @public(method=True, out="scatter")
 @axis_is_dim
 def scatter(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
     """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
 
@@ -1144,13 +1082,7 @@ def scatter(
 @public("", method="scatter_")
 @axis_is_dim
 def scatter_(
-    self: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
     """In-place version of `scatter`."""
     src = _source(src, value)
@@ -1179,11 +1111,7 @@ def _extreme_rule(
     out: Tensor,
 ) -> Any:  # fmt: skip
     """Return the gradients of "amax" and "amin": shared by all elements that are equal to the result."""
-    part_of_src = (
-        src
-        if src._array.shape == index._array.shape
-        else src[tuple([slice(n) for n in index.shape])]
-    )
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
     mine = (x == out).to(g.dtype)
     if not include_self:
         mine = _scatter[0][0](mine, dim, index, 0)
@@ -1248,19 +1176,11 @@ def _mean_rule(
     return to_x, None, _gathered_src(share, dim, index, src_shape) if needs[2] else None
 
 
-@op(
-    joint=_mean_rule,
-    inputs=("x", "index", "src"),
-    index=None,
-    residuals=("counts",),
-    name="ScatterReduce",
-)
+@op(joint=_mean_rule, inputs=("x", "index", "src"), index=None, residuals=("counts",), name="ScatterReduce")
 def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
     """Return the means, and of how many elements each is."""
     if x.dtype.kind == "b":
-        raise NotImplementedError(
-            "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
-        )
+        raise NotImplementedError("\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'")
     total = _reduced_by(x, dim, index, src, "add", include_self)
     counts = _met(x.shape, dim, index, include_self)
     if total.dtype.kind in "iu":
@@ -1274,15 +1194,10 @@ def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_s
 
 
 def _scatter_prod_rule(
-    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
-    out: Tensor,
-) -> Any:  # fmt: skip
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, out: Tensor
+) -> Any:
     """Return the gradients of "prod": the product over the factor, or of the other factors where one is zero."""
-    part_of_src = (
-        src
-        if src._array.shape == index._array.shape
-        else src[tuple([slice(n) for n in index.shape])]
-    )
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
     if part_of_src._array.all() and (not include_self or x._array.all()):
         share = g * out
         to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
@@ -1362,9 +1277,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
     try:
         return (*_SCATTER_REDUCTIONS[how], how)
     except KeyError:
-        raise RuntimeError(
-            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
-        ) from None
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}") from None
 
 
 @public(method=True, out="scatter")
@@ -1412,13 +1325,7 @@ def scatter_reduce_(
 @public(method=True, out="gather")
 @axis_is_dim
 def index_reduce(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Return a copy with the rows of `source` combined with those at `index` along `dim`.
 
@@ -1440,9 +1347,7 @@ def index_reduce(
         tensor([5., 0.])
     """
     everywhere = _rows_everywhere(input, dim, index, source, reduce)
-    made: Tensor = _INDEX_REDUCTIONS[reduce][0](
-        input, dim, everywhere, source, reduce, include_self
-    )
+    made: Tensor = _INDEX_REDUCTIONS[reduce][0](input, dim, everywhere, source, reduce, include_self)
     return made
 
 
@@ -1450,17 +1355,13 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
     """Return the index of `index_reduce` as `scatter_reduce` takes it: for each element of `source`."""
     check_tensor(input, "index_reduce")
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
-        )
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     x, rows, places = input._array, source._array, index._array
     axis = _rows_of("index_reduce", x, dim, places, rows)
     _check_rows("index_reduce", x, axis, places, rows)
     if x.dtype.kind == "b":
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
-    kernels.check_bounds(
-        places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self"
-    )
+    kernels.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
     everywhere: Tensor = wrap(np.broadcast_to(wide, rows.shape))
     return everywhere
@@ -1483,9 +1384,7 @@ def index_reduce_(
 
 def _check_flat(name: str, x: Any, index: Any) -> None:
     if index.dtype != _INT64:
-        raise RuntimeError(
-            f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}"
-        )
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}")
     if index.size and not x.size:
         raise IndexError(f"{name}(): tried to {name} from an empty tensor")
     bad = index[(index < -x.size) | (index >= x.size)]
@@ -1639,9 +1538,7 @@ def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
 def _check_fit(x: Any, mask: Any) -> None:
     shape = np.broadcast_shapes(x.shape, mask.shape)
     if shape != x.shape:
-        raise RuntimeError(
-            f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}"
-        )
+        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 @writing(
@@ -1810,14 +1707,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             raise
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    if not (
-        isinstance(condition, Tensor)
-        and isinstance(input, _OPERANDS)
-        and isinstance(other, _OPERANDS)
-    ):
-        kinds = ", ".join(
-            type(each).__name__ for each in (condition, input, other) if each is not None
-        )
+    if not (isinstance(condition, Tensor) and isinstance(input, _OPERANDS) and isinstance(other, _OPERANDS)):
+        kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
         raise TypeError(
             f"where() received an invalid combination of arguments - got ({kinds}), but expected (Tensor condition, "
             "Tensor or Number input, Tensor or Number other)"
@@ -1836,15 +1727,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         )  # fmt: skip
         condition = wrap(condition._array.astype(np.bool_))
     pair: list[Any] = [input, other]
-    if not (
-        isinstance(input, Tensor)
-        and isinstance(other, Tensor)
-        and input._array.dtype == other._array.dtype
-    ):
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input._array.dtype == other._array.dtype):
         ranked = [
-            (each.dtype, 2 if each._array.ndim else 1)
-            if isinstance(each, Tensor)
-            else (dtypes.of_number(each), 0)
+            (each.dtype, 2 if each._array.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
             for each in pair
         ]
         common = dtypes.result_dtype(*ranked)
@@ -1901,9 +1786,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """
     check_tensor(input, "nonzero")
     if type(as_tuple) is not bool:
-        raise TypeError(
-            f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
-        )
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if out is not None:  # the function's is seen to in `ops/out.py`
         raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
     array = input._array
@@ -1961,10 +1844,7 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
 
 def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
     """Declare an op that returns elements in order, and their indices."""
-    return op(
-        x=_placed, outputs=2, nondiff=(1,), name=node_name,
-        result=getattr(return_types, name),
-    )  # fmt: skip
+    return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name))
 
 
 @_sorter("sort", "Sort")
@@ -1987,9 +1867,7 @@ def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
 
 @public(method=True, out="exact")
 @axis_is_dim
-def sort(
-    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
-) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
     Args:
@@ -2009,9 +1887,7 @@ def sort(
 
 @public(method=True, out="exact")
 @axis_is_dim
-def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
     Example:
@@ -2111,9 +1987,7 @@ def unique(
         (tensor([1, 3]), tensor([1, 2]))
     """
     check_tensor(input, "unique")
-    return _asked_for(
-        (_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts
-    )
+    return _asked_for((_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts)
 
 
 @public(method=True)
@@ -2163,9 +2037,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if array.dtype.kind not in "iu":
-        raise NotImplementedError(
-            f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'"
-        )
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'")
     if array.ndim != 1 or (array.size and array.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights._array.shape != array.shape and array.size:
@@ -2213,9 +2085,7 @@ def searchsorted(
     """
     check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
     if side is not None and side not in ("left", "right"):
-        raise RuntimeError(
-            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
-        )
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
@@ -2249,11 +2119,7 @@ def searchsorted(
                 f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {kernels.name_of(order)}"
             )
         kernels.check_bounds(
-            order,
-            sequence.shape[-1],
-            0,
-            RuntimeError,
-            "torch.searchsorted(): sorter index out of range",
+            order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range"
         )
         sequence = np.take_along_axis(sequence, order, -1)
     if values.dtype != sequence.dtype:
@@ -2268,9 +2134,7 @@ def searchsorted(
 
 
 @public(out="searchsorted")
-def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
-) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
 
     Args:
@@ -2289,17 +2153,13 @@ def bucketize(
     """
     check_tensor(boundaries, "bucketize", "boundaries", 2)
     if boundaries._array.ndim != 1:
-        raise RuntimeError(
-            f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})"
-        )
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
 @public(out="exact")
 @also_by(element="elements", test_element="test_elements")
-def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Return whether each of `elements` is among `test_elements` (`invert`: is not).
 
     Args:
@@ -2320,10 +2180,7 @@ def isin(
             "isin() received an invalid combination of arguments - got "
             f"({type(elements).__name__}, {type(test_elements).__name__}), but expected a Tensor among them"
         )
-    given, among = (
-        each._array if isinstance(each, Tensor) else np.asarray(each)
-        for each in (elements, test_elements)
-    )
+    given, among = (each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements))
     if given.dtype.kind == "b" or among.dtype.kind == "b":
         raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     return wrap(as_array(np.isin(given, among, invert=invert)))

@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import (
-    INTEGER,
-    Absent,
-    bfloat16,
-    bool,
-    checked,
-    dtype,
-    float64,
-    get_default_dtype,
-    uint8,
-)
+from tinytorch.core.dtypes import INTEGER, Absent, bfloat16, bool, checked, dtype, float64, get_default_dtype, uint8
 
 __all__ = ["finfo", "iinfo"]
 
@@ -84,9 +74,7 @@ class iinfo:
         if type is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != INTEGER:
-            raise TypeError(
-                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
-            )
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.name)
         self.bits, self.min, self.max, self.dtype = (
             info.bits,
@@ -137,9 +125,7 @@ def fits(value: Any, kind: dtype) -> Any:
         wraps = kind is uint8 and isinstance(value, builtins.int)
         overflows = not (-greatest if wraps else least) <= value <= greatest
     if overflows:
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow"
-        )
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow")
     if kind.is_floating_point:
         return value
     return builtins.int(value) % 256 if kind is uint8 else builtins.int(value)

@@ -70,9 +70,7 @@ class UntypedStorage:
         content = args[0] if args else 0
         if isinstance(content, (int, np.integer)):
             if content < 0:
-                raise RuntimeError(
-                    f"Storage size calculation overflowed with sizes=[{int(content)}]"
-                )
+                raise RuntimeError(f"Storage size calculation overflowed with sizes=[{int(content)}]")
             self._array: Array = np.empty(int(content), np.uint8)
         else:
             self._array = np.array(content, dtype=np.uint8)
@@ -212,9 +210,7 @@ class UntypedStorage:
         """
         other = source.untyped()._array
         if other.size != self._array.size:
-            raise RuntimeError(
-                f"size does not match, self was {self._array.size} bytes but src was {other.size} bytes"
-            )
+            raise RuntimeError(f"size does not match, self was {self._array.size} bytes but src was {other.size} bytes")
         self._array[...] = other
         return self
 
@@ -383,9 +379,7 @@ class TypedStorage:
                     "should be given when using 'wrap_storage'"
                 )
             if not isinstance(wrap_storage, UntypedStorage):
-                raise TypeError(
-                    f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}"
-                )
+                raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
             self._untyped_storage = wrap_storage
             return
         content = args[0] if args else 0
@@ -542,9 +536,7 @@ class TypedStorage:
         return made
 
     def __repr__(self) -> str:
-        return _listed(
-            self._array, f"TypedStorage(dtype={self.dtype}, device=cpu) of size {self._array.size}"
-        )
+        return _listed(self._array, f"TypedStorage(dtype={self.dtype}, device=cpu) of size {self._array.size}")
 
     __str__ = __repr__
 
@@ -703,9 +695,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     needed = offset + _extent(shape, strides)
     if needed * array.itemsize <= owner.nbytes:
         self._array = (
-            places.at(array, (shape, strides, 0))
-            if array.size
-            else _window(owner, array.dtype, shape, strides, 0)
+            places.at(array, (shape, strides, 0)) if array.size else _window(owner, array.dtype, shape, strides, 0)
         )
         if self._view is not None:
             self._view.array = self._array
@@ -716,9 +706,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     return _move(self, _window(memory, array.dtype, shape, strides, offset))
 
 
-def _window(
-    memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-) -> Array:
+def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
     """Return what lies at a place in the memory of a dense array."""
     raw = memory.ravel("K").view(np.uint8)
     item = np.dtype(kind).itemsize
@@ -779,13 +767,7 @@ _C_TYPES = {
 
 
 @public("", method="set_")
-def set_(
-    self: Tensor,
-    source: Any = None,
-    storage_offset: int = 0,
-    size: Any = None,
-    stride: Any = None,
-) -> Tensor:
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Put the tensor on other memory in place: that of a tensor or storage, all of it or a part.
 
     Args:
@@ -831,8 +813,7 @@ def set_(
         )
     if theirs is not self.dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {_C_TYPES[theirs.name]} to a tensor of type "
-            f"{_C_TYPES[self.dtype.name]}"
+            f"Could not set tensor of type {_C_TYPES[theirs.name]} to a tensor of type {_C_TYPES[self.dtype.name]}"
         )
     if size is None:
         return _move(self, whole)
@@ -933,13 +914,9 @@ def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
         return np.empty(0, np.uint8)
     available = os.path.getsize(path) if os.path.exists(path) else None
     if available is None:
-        raise RuntimeError(
-            f"unable to open file <{path}> in read-only mode: No such file or directory (2)"
-        )
+        raise RuntimeError(f"unable to open file <{path}> in read-only mode: No such file or directory (2)")
     if available < nbytes:
-        raise RuntimeError(
-            f"file <{path}> size <{available}> is smaller than the required mapping size <{nbytes}>"
-        )
+        raise RuntimeError(f"file <{path}> size <{available}> is smaller than the required mapping size <{nbytes}>")
     with open(path, "r+b" if shared else "rb") as file:
         access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
         return np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8)
@@ -1020,9 +997,7 @@ def empty_strided(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})"
         )
     if min((*shape, *strides), default=0) < 0:
-        raise RuntimeError(
-            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}"
-        )
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     memory = np.empty(_extent(shape, strides), kind.numpy)
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
@@ -1046,9 +1021,7 @@ def new_empty_strided(
         (1, 2)
     """
     kind = self.dtype if dtype is None else dtype
-    return empty_strided(
-        size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @public()
@@ -1080,17 +1053,13 @@ def empty_permuted(
         )
     for d in order:
         if not 0 <= d < len(shape):
-            raise RuntimeError(
-                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {d})"
-            )
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {d})")
     if len(set(order)) != len(order):
         raise RuntimeError("Duplicate dim not allowed")
     strides = [0] * len(shape)
     for d, step in zip(order, _contiguous_strides(tuple([shape[d] for d in order])), strict=True):
         strides[d] = step
-    return empty_strided(
-        shape, strides, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return empty_strided(shape, strides, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @public("", method="dim_order")
@@ -1131,9 +1100,7 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 def _refuse_grad(self: Tensor, name: str) -> None:
     if self.requires_grad:
-        raise RuntimeError(
-            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
-        )
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
 
 
 def _put(self: Tensor, values: Any) -> Tensor:
@@ -1456,9 +1423,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 @public("", method="to_dense")
-def to_dense(
-    self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None
-) -> Tensor:
+def to_dense(self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """Return the tensor itself, which is dense; converted to `dtype` where one is given.
 
     Example:
@@ -1478,15 +1443,11 @@ def dequantize(self: Tensor) -> Tensor:
 def contains(self: Tensor, element: Any) -> bool:
     """Return whether an element equals a number, or any of another tensor's where they meet (`element in tensor`)."""
     if not isinstance(element, (Tensor, int, float, complex)):
-        raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
-        )
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((self == element).any().item())
 
 
-def array_wrap(
-    self: Tensor, array: Array, context: Any = None, return_scalar: bool = False
-) -> Tensor:
+def array_wrap(self: Tensor, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
     """Return the result of a NumPy function of this tensor as a tensor (`Tensor.__array_wrap__`)."""
     array = np.asarray(array)
     return finished(array.astype(np.uint8) if array.dtype == np.bool_ else array)
@@ -1521,9 +1482,7 @@ def _grad_dtype(self: Tensor) -> dtypes.dtype:
 
 
 def _volatile(self: Tensor) -> bool:
-    warnings.warn(
-        "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
-    )
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
     return False
 
 
@@ -1570,21 +1529,17 @@ MEMBERS: dict[str, Any] = {
     "volatile": property(_volatile),
     "xpu": _raises(AssertionError, "Torch not compiled with XPU enabled", "tensors live on the CPU."),
     "mtia": _raises(AssertionError, "Torch not compiled with MTIA enabled", "tensors live on the CPU."),
-    "ipu": _raises(
-        RuntimeError, "PyTorch is not linked with support for ipu devices", "tensors live on the CPU."
-    ),
+    "ipu": _raises(RuntimeError, "PyTorch is not linked with support for ipu devices", "tensors live on the CPU."),
     "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
     "reinforce": _raises(
         RuntimeError, "reinforce() was removed. Use torch.distributions instead.", "PyTorch removed it."
     ),
     "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
     "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
-}  # fmt: skip
+}
 MEMBERS |= {f"is_{kind}": property(_false) for kind in _ELSEWHERE}
 MEMBERS |= {
-    name: _raises(
-        RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE
-    )
+    name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
     for name in ("coalesce", "indices", "is_coalesced")
 }
 MEMBERS |= {

@@ -8,11 +8,7 @@ from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.layout import strided
 from tinytorch.core.op import operator_of, refuse_booleans
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops import (
-    index,
-    pointwise,
-    special,
-)
+from tinytorch.ops import index, pointwise, special
 from tinytorch.ops.linalg import products as linalg
 from tinytorch.ops.register import members, public
 
@@ -54,13 +50,9 @@ def _comparison(op: Any) -> Any:
 
 # add_, sub_, div_ and clamp_ have arguments of their own, so their in-place forms stand here.
 _add, _sub, _mul, _div = (
-    in_place(each)
-    for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+    in_place(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
 )
-_div_rounded = {
-    "trunc": in_place(pointwise._div_trunc, "div_"),
-    "floor": in_place(pointwise._div_floor, "div_"),
-}
+_div_rounded = {"trunc": in_place(pointwise._div_trunc, "div_"), "floor": in_place(pointwise._div_floor, "div_")}
 _clamp = in_place(pointwise._clamp, "clamp_")
 _clamp_to_tensors = in_place(pointwise._clamp_to_tensors, "clamp_")
 _pow, _pow_to = (in_place(each, "pow_") for each in (pointwise._raised, pointwise._raised_to))
@@ -194,15 +186,12 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
 def invert(self: Tensor) -> Tensor:
     """Return `~self`; see `bitwise_not`."""
     if self.dtype.is_floating_point:
-        raise TypeError(
-            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
-        )
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return pointwise.bitwise_not(self)
 
 
 _plus, _minus, _times, _over = (
-    operator_of(each)
-    for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+    operator_of(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
 )
 _over_in_place, _from_the_right = _operator(_div), _operator(_divided_by)
 

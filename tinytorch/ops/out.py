@@ -43,9 +43,7 @@ def _any(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
 
 def _castable_inputs(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     if have.category > want.category:
-        raise TypeError(
-            f"torch.cat(): input types can't be cast to the desired output type {want.tensor_name}"
-        )
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {want.tensor_name}")
 
 
 def _safely(title: str, what: str = "result") -> Check:
@@ -146,9 +144,7 @@ def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
 
 def _mean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     if have.category > want.category:
-        raise RuntimeError(
-            f"mean.dtype_out(): input types can't be cast to the desired output type {want.tensor_name}"
-        )
+        raise RuntimeError(f"mean.dtype_out(): input types can't be cast to the desired output type {want.tensor_name}")
 
 
 def _nan_sum(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
@@ -158,9 +154,7 @@ def _nan_sum(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
 
 def _floating(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     if want.category < have.category:
-        raise RuntimeError(
-            f"{name}(): Expected floating point type for result tensor, but got: {want.tensor_name}"
-        )
+        raise RuntimeError(f"{name}(): Expected floating point type for result tensor, but got: {want.tensor_name}")
 
 
 #: The rules by the names that declarations give (`out=` of `register.public`).
@@ -172,9 +166,7 @@ RULES: dict[str, Rule] = {
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),
     "where": Rule(_same("Expected out type to be {have} but got {want}")),
     "float_power": Rule(
-        _same(
-            "the output given to float_power has dtype {want} but the operation's result requires dtype {have}"
-        )
+        _same("the output given to float_power has dtype {want} but the operation's result requires dtype {have}")
     ),
     "castable": Rule(_castable, NOTHING),
     "typed": Rule(_any, NOTHING, typed=True),
@@ -195,9 +187,7 @@ RULES: dict[str, Rule] = {
     "heaviside": Rule(_same("heaviside is not yet implemented for tensors with different dtypes.")),
     "kthvalue": Rule(_same("output values must be of same type as input"), ALL),
     "mode": Rule(_same("expected scalar type '{have}' but got '{want}'"), NOTHING),
-    "quantile": Rule(
-        _same("quantile() out tensor must be same dtype as the input tensor"), NOTHING
-    ),
+    "quantile": Rule(_same("quantile() out tensor must be same dtype as the input tensor"), NOTHING),
     "exact": Rule(_EXACT, NOTHING),
     "histogram": Rule(
         _same(
@@ -224,28 +214,17 @@ RULES: dict[str, Rule] = {
         strict=True,
     ),
     "nonzero": Rule(
-        _of_type(
-            "{name}: Expected out tensor to have scalar type Long but got scalar type{want}",
-            dtypes.int64,
-        ),
+        _of_type("{name}: Expected out tensor to have scalar type Long but got scalar type{want}", dtypes.int64),
         ALL,
         strict=True,
     ),
     "cat": Rule(_castable_inputs, ALL),
-    "addbmm": Rule(
-        _same("self and mat2 must have the same dtype, but got {want} and {have}"), NOTHING
-    ),
-    "chain_matmul": Rule(
-        _same("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}"), NOTHING
-    ),
-    "nuclear_norm": Rule(
-        _same("linalg.matrix_norm expected out tensor dtype {have} but got: {want}"), NOTHING
-    ),
+    "addbmm": Rule(_same("self and mat2 must have the same dtype, but got {want} and {have}"), NOTHING),
+    "chain_matmul": Rule(_same("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}"), NOTHING),
+    "nuclear_norm": Rule(_same("linalg.matrix_norm expected out tensor dtype {have} but got: {want}"), NOTHING),
     "dot": Rule(_same("result dtype {want} does not match input dtype {have}"), NOTHING),
     "tensordot": Rule(
-        _same(
-            "tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}"
-        ),
+        _same("tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}"),
         NOTHING,
     ),
     "safe": Rule(_safely("{name}"), NOTHING),
@@ -258,15 +237,11 @@ RULES: dict[str, Rule] = {
         ),
         NOTHING,
     ),
-    "narrow_copy": Rule(
-        _same("Expected self.dtype() == output.dtype() to be true, but got false"), NOTHING
-    ),
+    "narrow_copy": Rule(_same("Expected self.dtype() == output.dtype() to be true, but got false"), NOTHING),
     "lstsq": Rule(_safely("torch.linalg.lstsq", "solution"), NOTHING),
     "safe linalg": Rule(_safely("linalg.{name}"), NOTHING),
     "safe torch.linalg": Rule(_safely("torch.linalg.{name}"), NOTHING),
-    "matrix_norm": Rule(
-        _same("linalg.{name} expected out tensor dtype {have} but got: {want}"), NOTHING
-    ),
+    "matrix_norm": Rule(_same("linalg.{name} expected out tensor dtype {have} but got: {want}"), NOTHING),
     "vecdot": Rule(_same("linalg.vecdot: Expected out of dtype{have} but found {want}"), NOTHING),
     "solve_triangular": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
     "logsigmoid": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
@@ -295,9 +270,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     for k, each in enumerate(outs):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
     read = list(_tensors((args, kwargs)))
     state = local.state
     recorded = state.grad and any(each.requires_grad for each in (*read, *outs))
@@ -329,9 +302,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         )
     if len(outs) != len(results):
         if name.endswith("_copy"):
-            raise RuntimeError(
-                f"{name}_out() expected an out= argument of size {len(results)}, got size {len(outs)}"
-            )
+            raise RuntimeError(f"{name}_out() expected an out= argument of size {len(results)}, got size {len(outs)}")
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
     if recorded and any(each._array.dtype.kind not in "biu" for each in results):
         raise RuntimeError(
@@ -348,9 +319,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         check = rule.of_several
     for k, (each, made) in enumerate(zip(outs, results, strict=True)):
         have = made.dtype
-        (check if k == 0 or have is results[0].dtype or name == "lstsq" else _EXACT)(
-            name, have, each.dtype
-        )
+        (check if k == 0 or have is results[0].dtype or name == "lstsq" else _EXACT)(name, have, each.dtype)
         _check_memory(each, made._array.shape, read, rule)
     for each, made in zip(outs, results, strict=True):
         array = made._array
@@ -391,14 +360,7 @@ def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], rule:
             check_overlap(array, each._array, overlap == PARTS)
 
 
-def _typed(
-    function: Any,
-    rule: Rule,
-    name: str,
-    out: Tensor,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
+def _typed(function: Any, rule: Rule, name: str, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function that computes in the dtype of `out`."""
     kind = out.dtype
     source = args[0] if args else kwargs.get("input")
@@ -419,9 +381,7 @@ _PLAIN: dict[Any, Any] = {
 }
 
 
-def _written_directly(
-    function: Any, rule: Rule, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
+def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Compute straight into `out` if the function is a ufunc of floating tensors that fit; return whether it was."""
     op = getattr(_PLAIN.get(function, function), "op", None)
     kernel = op and op.kernel

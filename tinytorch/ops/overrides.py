@@ -45,9 +45,7 @@ _before: list[tuple[Any, str, Any]] = []  # where `activate` has put something, 
 class _Disabled:
     """The `__torch_function__` of classes that have none, so that their instances pass for Tensors."""
 
-    def __call__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __call__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         with DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -64,9 +62,7 @@ def _has_say(kind: type) -> bool:
             and getattr(kind, "__torch_function__", disabled) is not disabled
             and not issubclass(kind, type)
             # (PyTorch's own tensors are taken for ours: they would ask PyTorch.)
-            and not any(
-                each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__
-            )
+            and not any(each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
         )
     return known
 
@@ -140,9 +136,7 @@ def handle_torch_function(
     )
 
 
-def _default(
-    cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-) -> Any:
+def _default(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
     """Call the function as if its arguments were Tensors, and return its results as instances of the class."""
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
@@ -212,9 +206,7 @@ class TorchFunctionMode:
         add
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         """Return the result of the call `func(*args, **kwargs)`; `types` has the types that have a say."""
         raise NotImplementedError
 
@@ -230,9 +222,7 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """The mode that changes nothing."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         """Return `func(*args, **kwargs)`."""
         return func(*args, **(kwargs or {}))
 
@@ -258,9 +248,7 @@ def _called(function: Any, public: Any, args: tuple[Any, ...], kwargs: dict[str,
     return function(*args, **kwargs)
 
 
-def wrap_torch_function(
-    dispatcher: Callable[..., Iterable[Any]],
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that lets a function's arguments answer it themselves.
 
     Args:
@@ -372,10 +360,7 @@ def _property(member: property) -> property:
         _called(member.fdel, made.__delete__, (self,), {})
 
     made = property(
-        get,
-        put if member.fset is not None else None,
-        delete if member.fdel is not None else None,
-        member.__doc__,
+        get, put if member.fset is not None else None, delete if member.fdel is not None else None, member.__doc__
     )
     return made
 
@@ -494,11 +479,7 @@ def resolve_name(f: Any) -> str | None:
 
 def silent() -> set[Any]:
     """Return the methods of Tensor that ask nobody."""
-    return {
-        member
-        for name, member in vars(Tensor).items()
-        if name in _SILENT and inspect.isfunction(member)
-    }
+    return {member for name, member in vars(Tensor).items() if name in _SILENT and inspect.isfunction(member)}
 
 
 def methods() -> list[Any]:

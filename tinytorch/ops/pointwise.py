@@ -40,9 +40,7 @@ def _alike(*operands: Any) -> list[Any]:
     """Return operands with the tensors among them in the dtype that PyTorch's promotion gives all of them."""
     kind = dtypes.result_dtype(
         *[
-            (each.dtype, 2 if each.ndim else 1)
-            if isinstance(each, Tensor)
-            else (dtypes.of_number(each), 0)
+            (each.dtype, 2 if each.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
             for each in operands
             if each is not None
         ]
@@ -116,8 +114,7 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     given = _alike(x, *bounds)
     dtype = given[0].dtype.numpy
     return [
-        each if each is None or isinstance(each, Tensor) else wrap(np.asarray(each).astype(dtype))
-        for each in given
+        each if each is None or isinstance(each, Tensor) else wrap(np.asarray(each).astype(dtype)) for each in given
     ]
 
 
@@ -220,10 +217,7 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
 
 
 def _no_rsub(input: Any, other: Any) -> TypeError:
-    signatures = (
-        "Tensor input, Tensor other, *, Number alpha = 1",
-        "Tensor input, Number other, Number alpha = 1",
-    )
+    signatures = ("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1")
     return no_such_call("rsub", (input, other), signatures)
 
 
@@ -330,9 +324,7 @@ def factor(name: str, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
         not (each.dtype.is_floating_point if isinstance(each, Tensor) else isinstance(each, float))
         for each in (input, other)
     ):
-        raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a floating point number."
-        )
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     return other, alpha
 
 
@@ -366,10 +358,7 @@ def _older_call(name: str, old: str, new: str) -> None:
         return
     _warned = True
     if not name.endswith("_"):
-        old, new = (
-            f"Tensor input, {old}, *, Tensor out = None",
-            f"Tensor input, {new}, Tensor out = None",
-        )
+        old, new = (f"Tensor input, {old}, *, Tensor out = None", f"Tensor input, {new}, Tensor out = None")
     warnings.warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
@@ -439,10 +428,7 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
 ))  # fmt: skip
 floor_divide.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _div_trunc, _div_floor = (
-    renamed(
-        pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)),
-        "DivBackward2",
-    )
+    renamed(pointwise("div", kernel, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)), "DivBackward2")
     for kernel in (_trunc_divided, _floor_divided)
 )
 remainder = pointwise(
@@ -493,9 +479,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         return _div_trunc(input, other)
     if rounding_mode == "floor":
         return _div_floor(input, other)
-    raise RuntimeError(
-        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
-    )
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
 # Powers -------------------------------------------------------------------------------------------
@@ -514,9 +498,7 @@ def _power(a: Any, b: Any) -> Any:
         if a.dtype.kind == "V":
             return _power(a.astype(np.float32), b).astype(a.dtype)
         if a.dtype.itemsize < 4:  # C's pow, in which the root of -0.0 is 0
-            wide = np.atleast_1d(
-                a.astype(np.float32)
-            )  # (to 0-d powers of 0.5 NumPy takes the root)
+            wide = np.atleast_1d(a.astype(np.float32))  # (to 0-d powers of 0.5 NumPy takes the root)
             exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch too rounds it to float16)
             return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
         if b == 0.5:
@@ -559,10 +541,7 @@ def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
 _raised, _raised_to, _number_raised = (
     renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
 )
-_raised.op.node_class._order, _number_raised.op.node_class._order = (
-    (0,),
-    (1,),
-)  # a number is no input
+_raised.op.node_class._order, _number_raised.op.node_class._order = ((0,), (1,))  # a number is no input
 
 
 @public(method=True, out="promoted")
@@ -584,9 +563,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     elif kind is builtins.float:
         pass
     elif isinstance(exponent, Tensor):
-        made: Tensor = (_raised_to if isinstance(input, Tensor) else _number_raised)(
-            input, exponent
-        )
+        made: Tensor = (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
         return made
     elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
         return logical_or(input, wrap(np.asarray(not exponent)))
@@ -1166,9 +1143,8 @@ _tanh_grad = pointwise(
 
 
 _minus_twice = pointwise(  # of two factors: a family of its own derivatives
-    "minus_twice", activation.minus_twice,
-    x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x),
-)  # fmt: skip
+    "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
+)
 _sigmoid_grad = pointwise(
     "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
     g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
@@ -1526,12 +1502,8 @@ _clamp_min_to, _clamp_max_to = (
 @op(
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
-    min=lambda g, x, min, max: g.masked_fill(
-        ~((x < min) if max is None else (x < min) & (min < max)), 0
-    ),
-    max=lambda g, x, min, max: g.masked_fill(
-        ~((x > max) if min is None else (x > max) | (max < min)), 0
-    ),
+    min=lambda g, x, min, max: g.masked_fill(~((x < min) if max is None else (x < min) & (min < max)), 0),
+    max=lambda g, x, min, max: g.masked_fill(~((x > max) if min is None else (x > max) | (max < min)), 0),
     broadcasts=True,
 )
 def _clamp_to_tensors(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -1573,10 +1545,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def _no_bounds(name: str, args: tuple[Any, ...], bounds: str) -> TypeError:
     """Return PyTorch's error where what is to be bounded is no tensor."""
-    signatures = [
-        f"Tensor input, {bounds.format(each)}, *, Tensor out = None"
-        for each in ("Tensor", "Number")
-    ]
+    signatures = [f"Tensor input, {bounds.format(each)}, *, Tensor out = None" for each in ("Tensor", "Number")]
     return no_such_call(name, args, tuple(signatures))
 
 
@@ -2181,9 +2150,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
         torch.float32
     """
     operands = [
-        (each.dtype, 2 if each.ndim else 1)
-        if isinstance(each, Tensor)
-        else (dtypes.of_number(each), 0)
+        (each.dtype, 2 if each.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
         for each in (tensor1, tensor2)
     ]
     return dtypes.result_dtype(*operands)

@@ -162,10 +162,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     if generator is None:
         return default_generator._source
     if not isinstance(generator, Generator):
-        raise TypeError(
-            f"{name}(): argument 'generator' must be torch.Generator, not "
-            f"{type(generator).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator._source
 
 
@@ -300,13 +297,9 @@ def _fill_op(name: str) -> Op:
     return made
 
 
-_UNIFORM, _NORMAL, _LOG_NORMAL = map(
-    _fill_op, ("UniformBackward0", "NormalBackward0", "LogNormalBackward0")
-)
+_UNIFORM, _NORMAL, _LOG_NORMAL = map(_fill_op, ("UniformBackward0", "NormalBackward0", "LogNormalBackward0"))
 _EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"))
-_RANDOM, _BERNOULLI, _GEOMETRIC = map(
-    _fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0")
-)
+_RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0"))
 
 
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tensor:
@@ -332,24 +325,16 @@ def _real(name: str, argument: str, position: int, value: Any) -> float:
         return float(number(name, argument, position, value))
     except TypeError:
         kind = type(value).__name__
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be float, not {kind}"
-        ) from None
+        raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be float, not {kind}") from None
 
 
 def _integer(name: str, argument: str, position: int, value: Any) -> int:
     """Return an integer of 64 bits as int; TypeError in PyTorch's words for anything else."""
     if isinstance(value, Tensor):
-        value = (
-            value._array.item()
-            if value._array.size == 1 and value._array.dtype.kind in "iu"
-            else value
-        )
+        value = value._array.item() if value._array.size == 1 and value._array.dtype.kind in "iu" else value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         kind = type(value).__name__
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be int, not {kind}"
-        )
+        raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be int, not {kind}")
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return int(value)
@@ -395,9 +380,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
         if not -limit <= value <= limit:
             raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[x.dtype.name]}")
     if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if high - low > limit:
         raise RuntimeError(
             f"uniform_ expects to-from <= std::numeric_limits<{x.dtype.tensor_name}>::max(), but "
@@ -406,26 +389,20 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     return _fill(_UNIFORM, x, kernels.uniform, _source("uniform_", generator), low, high)
 
 
-def _bounds(
-    name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: tuple[Any, Any]
-) -> tuple[Any, Any]:
+def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
     """Return the arguments `from` (a word that Python keeps for itself) and `to`."""
     values = dict(zip(("from", "to"), defaults, strict=True))
     given = dict(zip(("from", "to"), args, strict=False))
     if len(args) > 2 or given.keys() & bounds.keys() or bounds.keys() - values.keys():
         kinds = [type(each).__name__ for each in args]
         kinds += [f"{key}={type(each).__name__}" for key, each in bounds.items()]
-        raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({', '.join(kinds)})"
-        )
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({', '.join(kinds)})")
     values |= given | bounds
     return values["from"], values["to"]
 
 
 @public("", method="normal_")
-def normal_(
-    x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None
-) -> Tensor:
+def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with normally distributed numbers.
 
     Args:
@@ -453,9 +430,7 @@ def normal_(
 
 
 @public("", method="log_normal_")
-def log_normal_(
-    x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None
-) -> Tensor:
+def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with numbers whose logarithms have this mean and standard deviation.
 
     The logarithms are normally distributed.
@@ -495,9 +470,7 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
 
 
 @public("", method="cauchy_")
-def cauchy_(
-    x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None
-) -> Tensor:
+def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with numbers of the Cauchy distribution around `median`, of half width `sigma`.
 
     Raises:
@@ -574,10 +547,7 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
         return _integers(x, source, low, _integer("random_", "to", 2, high))
     if low == -(2**63):
         if x.dtype not in (dtypes.int64, dtypes.float64, dtypes.float32, dtypes.bfloat16):
-            raise RuntimeError(
-                "random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
-                "bfloat16"
-            )
+            raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
         return _fill(_RANDOM, x, kernels.full_range, source)
     last = (1 << _digits(x.dtype)) - (not x.dtype.is_floating_point)
     if x.dtype.is_floating_point:
@@ -596,9 +566,7 @@ def _digits(kind: Dtype) -> int:
 def _integers(x: Tensor, source: kernels.Source, low: int, high: int) -> Tensor:
     """Fill `x` with integers of [low, high)."""
     if low >= high:
-        raise RuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-        )
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if x.dtype.is_floating_point:
         low, high = _representable_from(low, x.dtype), _representable_to(high, x.dtype)
         if low >= high:
@@ -683,9 +651,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
     check_write(x, edges is not None)
     if x._array.size:
         with source.lock:
-            kernels.bernoulli_each(
-                x._array, source, _expanded(_probabilities(p._array), x._array.shape)
-            )
+            kernels.bernoulli_each(x._array, source, _expanded(_probabilities(p._array), x._array.shape))
     x._bump()
     if edges is not None:
         node = made.record(edges, (x, p, None), (x._array,), x._cell)
@@ -708,21 +674,13 @@ def _probabilities(p: Any) -> Any:
     """Return `p` if all of it can be probabilities, else raise PyTorch's error."""
     kind = dtypes.from_numpy_dtype(p.dtype)
     if not kind.is_floating_point:
-        raise NotImplementedError(
-            f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.tensor_name}'"
-        )
+        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.tensor_name}'")
     if p.size and not (p.min() >= 0 and p.max() <= 1):
-        raise RuntimeError(
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false: probabilities are in [0, 1]"
-        )
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: probabilities are in [0, 1]")
     return p
 
 
-@op(
-    name="Bernoulli",
-    x=zero_gradient,
-    p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape)),
-)
+@op(name="Bernoulli", x=zero_gradient, p=lambda g, p_shape: wrap(np.zeros_like(g._array, shape=p_shape)))
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
     """Return ones and zeros like `x`, with the probabilities `p`."""
     out = np.empty_like(x, order="C")
@@ -737,11 +695,7 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 
 @public(method=True)
 def bernoulli(
-    input: Tensor,
-    p: float | None = None,
-    *,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
     """Return ones and zeros like `input`: one with the probability that `input` holds.
 
@@ -846,9 +800,7 @@ def _normal_each(mean: Any, std: Any, source: Any) -> Any:
     shape = np.broadcast_shapes(*(each.shape for each in arrays))
     out = np.empty_like(arrays[0], shape=shape, order="C")
     kind = dtypes.from_numpy_dtype(out.dtype)
-    least = (
-        std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
-    )
+    least = std.min() if hasattr(std, "dtype") and std.size else 0.0 if hasattr(std, "dtype") else std
     if not least >= 0:
         if hasattr(std, "dtype"):
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -998,8 +950,7 @@ def randint(
         size = given.pop()
         if not isinstance(size, (tuple, list)):
             raise TypeError(
-                f"randint(): argument 'size' (position {len(args)}) must be tuple of ints, not "
-                f"{type(size).__name__}"
+                f"randint(): argument 'size' (position {len(args)}) must be tuple of ints, not {type(size).__name__}"
             )
     if given:
         *rest, high = given if high is None else [*given, high]
@@ -1008,10 +959,7 @@ def randint(
     if size is None or high is None or len(given) > 2:
         kinds = ", ".join(type(each).__name__ for each in args)
         raise TypeError(f"randint() received an invalid combination of arguments - got ({kinds})")
-    low, high = (
-        _integer("randint", "low", 1, low),
-        _integer("randint", "high", 1 + (len(given) > 1), high),
-    )
+    low, high = (_integer("randint", "low", 1, low), _integer("randint", "high", 1 + (len(given) > 1), high))
     kind = dtypes.int64 if dtype is None and out is None else dtype
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
     return _requiring(_integers(made, _source("randint", generator), low, high), requires_grad, out)
@@ -1051,21 +999,15 @@ def randperm(
         tensor([0, 1, 3, 2])
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer, Tensor)):
-        raise TypeError(
-            f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}"
-        )
+        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     n = _integer("randperm", "n", 1, n)
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     kind = kind if out is None else out.dtype
-    made = blank(
-        shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout
-    )
+    made = blank(shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout)
     if kind is dtypes.bool:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
     if kind.is_floating_point and n > (1 << _digits(kind)) + 1:
-        raise RuntimeError(
-            f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type."
-        )
+        raise RuntimeError(f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type.")
     if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
     source = _source("randperm", generator)
@@ -1198,16 +1140,11 @@ def multinomial(
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not input.dtype.is_floating_point:
-        raise RuntimeError(
-            "multinomial only supports floating-point dtypes for input, got: "
-            f"{input.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.tensor_name}")
     if n <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and n > weights.shape[-1]:
-        raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if weights.shape[-1] > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
     if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
@@ -1215,9 +1152,7 @@ def multinomial(
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         first = weights[~((weights >= 0) & (weights < np.inf))][0]
         what = "= infinity or NaN" if first > 0 else "< 0"
-        raise RuntimeError(
-            f"invalid multinomial distribution (encountering probability entry {what})"
-        )
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
     if not (weights.sum(-1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if out is not None and out.dtype is not dtypes.int64:
@@ -1254,9 +1189,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         mask._array[...] = True
         return input.clone(), mask
     if not input.dtype.is_floating_point:
-        raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {input.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.tensor_name}")
     mask.bernoulli_(1 - p)
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
@@ -1264,9 +1197,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 # By rejection ------------------------------------------------------------------------------------
 
 
-def _number_drawn(
-    kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any
-) -> Any:
+def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any) -> Any:
     """Return what `draw` makes of arrays, in the dtype of the first; `kernel` names it in errors."""
     kind = dtypes.from_numpy_dtype(first.dtype)
     if not kind.is_floating_point:
@@ -1360,10 +1291,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     check_tensors("binomial", count=count, prob=prob)
     for what, each in (("count", count), ("prob", prob)):
         if not each.dtype.is_floating_point:
-            raise ValueError(
-                f"binomial only supports floating-point dtypes for {what}, got: "
-                f"{each.dtype.tensor_name}"
-            )
+            raise ValueError(f"binomial only supports floating-point dtypes for {what}, got: {each.dtype.tensor_name}")
     return _binomial(count, prob, _source("binomial", generator))
 
 

@@ -69,9 +69,7 @@ def _cast(x: Any, dtype: Any, name: str) -> Any:
         try:
             dtype = dtypes.as_dtype(dtype)
         except TypeError:
-            raise TypeError(
-                f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"
-            ) from None
+            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
     return x.astype(dtype.numpy, copy=False)
 
 
@@ -128,10 +126,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 
 
 @public(method=True, out="mean")
-@op(
-    overload=("dim", "MeanBackward1"),
-    x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
-)
+@op(overload=("dim", "MeanBackward1"), x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`; NaN of no elements.
 
@@ -210,8 +205,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     check_tensor(input, "nanmean")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
-            "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{input.dtype.tensor_name}"
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.tensor_name}"
         )
     if dtype is not None and not dtype.is_floating_point:
         raise RuntimeError(
@@ -233,10 +227,7 @@ renamed(_sum_to_size, "SumBackward1")
 def _summed(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
     """Return the dimensions of `shape` that broadcasting from `size` has made or widened."""
     extra = len(shape) - len(size)
-    return (
-        *range(extra),
-        *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]],
-    )
+    return (*range(extra), *[i + extra for i, length in enumerate(size) if length == 1 != shape[i + extra]])
 
 
 @public("", method="sum_to_size")
@@ -655,11 +646,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 
 def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
-    parts = [
-        _shared(each, x, out, dim)
-        for each, out in zip(g, (out0, out1), strict=True)
-        if each is not None
-    ]
+    parts = [_shared(each, x, out, dim) for each, out in zip(g, (out0, out1), strict=True) if each is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
@@ -689,8 +676,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     check_tensor(input, "aminmax")
     if dim is None and not input._array.size:
         raise RuntimeError(
-            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
-            "identity."
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
     axes: Any = () if dim is None else _one(dim, input, "aminmax")
     _check_some(input._array, axes if axes == () or not input._array.ndim else (axes,), "aminmax")
@@ -948,15 +934,11 @@ def _with_mean(name: str, moment: Any, gradient: Any) -> Any:
     return made
 
 
-_var_mean = _with_mean(
-    "VarMean", _var.op.kernel, lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)
-)
+_var_mean = _with_mean("VarMean", _var.op.kernel, lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
 _std_mean = _with_mean("StdMean", _std.op.kernel, _std_x)
 
 
-def _moment(
-    function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
-) -> Any:
+def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
     """Return what an op of a moment gives, from PyTorch's ways to say the correction."""
     check_tensor(input, name)
     shape = input._array.shape
@@ -973,10 +955,7 @@ def _moment(
         dim, unbiased = None, dim
     if unbiased is not None:
         if correction is not None:
-            raise TypeError(
-                f"{name}() received an invalid combination of arguments: both unbiased and "
-                "correction"
-            )
+            raise TypeError(f"{name}() received an invalid combination of arguments: both unbiased and correction")
         correction = 1 if unbiased else 0
     elif correction is None:
         correction = 1
@@ -998,12 +977,7 @@ def _moment(
 @public(method=True, out="castable")
 @_numpy_names
 def var(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
@@ -1030,12 +1004,7 @@ def var(
 @public(method=True, out="castable")
 @_numpy_names
 def std(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
     """Return the standard deviation, the square root of `var`, with its arguments and errors.
 
@@ -1053,12 +1022,7 @@ def std(
 @public()
 @_numpy_names
 def var_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
     """Return `(var, mean)`, with the arguments of `var`.
 
@@ -1067,21 +1031,14 @@ def var_mean(
         >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(
-        _var_mean, "var_mean", input, dim, unbiased, keepdim, correction
-    )
+    made: tuple[Tensor, Tensor] = _moment(_var_mean, "var_mean", input, dim, unbiased, keepdim, correction)
     return made
 
 
 @public()
 @_numpy_names
 def std_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
     """Return `(std, mean)`, with the arguments of `std`.
 
@@ -1090,9 +1047,7 @@ def std_mean(
         >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(
-        _std_mean, "std_mean", input, dim, unbiased, keepdim, correction
-    )
+    made: tuple[Tensor, Tensor] = _moment(_std_mean, "std_mean", input, dim, unbiased, keepdim, correction)
     return made
 
 
@@ -1138,9 +1093,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
 
 @public("linalg.vector_norm", out="exact")
 @_numpy_names
-def vector_norm(
-    input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
+def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
     Args:
@@ -1163,8 +1116,7 @@ def vector_norm(
     check_tensor(input, "linalg.vector_norm")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{input.dtype.tensor_name}"
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input.dtype.tensor_name}"
         )
     if dtype is not None:
         input = widened_norm("linalg.vector_norm", input, dtype)
@@ -1175,9 +1127,7 @@ def vector_norm(
 def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     """Return `input` in the dtype that a norm is asked for in, which must be able to hold it."""
     if not dtype.is_floating_point:
-        raise RuntimeError(
-            f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}"
-        )
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}")
     if dtypes.promote_types(input.dtype, dtype) is not dtype:
         raise RuntimeError(
             f"{name}: the dtype of the input ({input.dtype.tensor_name}) should be convertible without narrowing to "
@@ -1191,12 +1141,7 @@ _vector_norm = vector_norm.__wrapped__  # type: ignore[attr-defined]
 
 
 def norm(
-    input: Tensor,
-    p: Any = "fro",
-    dim: Any = None,
-    keepdim: bool = False,
-    out: Any = None,
-    dtype: Any = None,
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
     """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
 
@@ -1221,9 +1166,7 @@ def norm(
     if out is not None:
         raise NotImplementedError("norm(out=...) is left out: assign the result instead")
     if p == "nuc":
-        raise NotImplementedError(
-            "norm(p='nuc') needs singular values, which tinytorch does not have"
-        )
+        raise NotImplementedError("norm(p='nuc') needs singular values, which tinytorch does not have")
     if p is None or p == "fro":
         p = 2
     elif isinstance(p, str):

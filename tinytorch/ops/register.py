@@ -25,16 +25,7 @@ from tinytorch.core.inplace import in_place as in_place_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
-__all__ = [
-    "Function",
-    "functions",
-    "members",
-    "methods",
-    "namespace",
-    "no_such_call",
-    "pointwise",
-    "public",
-]
+__all__ = ["Function", "functions", "members", "methods", "namespace", "no_such_call", "pointwise", "public"]
 
 F = TypeVar("F")
 
@@ -80,43 +71,23 @@ class Function(staticmethod):  # type: ignore[type-arg]
         operands: whether both arguments must be tensors, and the calls that PyTorch lists if they are not; or None.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "asks",
-        "autocast",
-        "lowered",
-        "name",
-        "names",
-        "operands",
-        "raw",
-        "rule",
-    )
+    __slots__ = ("__weakref__", "asks", "autocast", "lowered", "name", "names", "operands", "raw", "rule")
     __objclass__ = staticmethod  # (doctest looks for the examples where the function is written)
 
     def __init__(
-        self,
-        name: str,
-        raw: Any,
-        rule: str | None,
-        autocast: str | None,
-        lowered: Any,
-        operands: Operands | None,
+        self, name: str, raw: Any, rule: str | None, autocast: str | None, lowered: Any, operands: Operands | None
     ) -> None:
         self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
         self.autocast, self.lowered = autocast, lowered
         self.asks = name not in _SILENT
         code = getattr(inspect.unwrap(raw), "__code__", None)
-        self.names: tuple[str, ...] = (
-            code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-        )
+        self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
         self.of_tensors = self.names in (("input",), ("input", "other")) and not stars
         call = _of_operands(self) if operands else _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
-        call.__name__ = call.__qualname__ = (
-            f"{home}_{own}" if home in ("linalg", "special") else own
-        )
+        call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("linalg", "special") else own
         call.__module__ = f"tinytorch.{home}".rstrip(".")
         call.__wrapped__ = raw
         super().__init__(call)
@@ -185,9 +156,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
         """Return the arguments of a function of one or two tensors, given by place or by name, also by NumPy's."""
         names, name = self.names, self.__name__
         if len(args) > len(names):
-            raise TypeError(
-                f"{name}() takes {len(names)} positional arguments but {len(args)} were given"
-            )
+            raise TypeError(f"{name}() takes {len(names)} positional arguments but {len(args)} were given")
         values = dict(zip(names, args, strict=False))
         for key, value in named.items():
             public = key if key in names else NUMPY.get(key, key)
@@ -217,9 +186,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
         if len(signatures) < 3 or not isinstance(args[1], Tensor):
             raise no_such_call(name, args, signatures)
 
-    def not_a_tensor(
-        self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Exception:
+    def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
         """Return PyTorch's error if what an attribute was missing of is an argument that is no tensor, else the error."""
         given = error.obj
         if isinstance(given, Tensor):
@@ -231,9 +198,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
                 return TypeError(f"{name}(): argument '{argument}' must be Tensor, not {shown}")
         for position, (argument, value) in enumerate(zip(self.names, args, strict=False), 1):
             if value is given:
-                return TypeError(
-                    f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}"
-                )
+                return TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}")
         return error
 
 
@@ -264,9 +229,7 @@ def _of_operands(function: Function) -> Any:
             and not (more or kwargs or overrides.active or autocast.on)
         ):
             return raw(x, y)
-        return function.called(
-            tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN]), kwargs
-        )
+        return function.called(tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN]), kwargs)
 
     return call
 
@@ -299,11 +262,7 @@ _TENSOR_AND_NUMBER = (
     "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None",
 )  # fmt: skip
 _NUMBER_FIRST = (_TENSOR_AND_NUMBER[0], "Number self, Tensor other", _TENSOR_AND_NUMBER[1])
-_EITHER = (
-    _TENSOR_AND_NUMBER[0],
-    f"{_NUMBER_FIRST[1]}, *, Tensor out = None",
-    _TENSOR_AND_NUMBER[1],
-)
+_EITHER = (_TENSOR_AND_NUMBER[0], f"{_NUMBER_FIRST[1]}, *, Tensor out = None", _TENSOR_AND_NUMBER[1])
 
 #: Which operands of two may be numbers: whether both must be tensors, else the calls that PyTorch lists.
 OPERANDS: dict[str, Operands] = {
@@ -352,9 +311,7 @@ def public(
         names = [raw.__name__ if name is None else name, *also.split()]
         lowered = AUTOCAST[autocast](raw) if autocast is not None else raw
         for each in filter(None, names):
-            made = Function(
-                each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None
-            )
+            made = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
             if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]

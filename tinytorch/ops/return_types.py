@@ -59,12 +59,7 @@ def _result(name: str, *names: str) -> Any:
     parts = {each: property(operator.itemgetter(i)) for i, each in enumerate(names)}
     *most, last = [f"`{each}`" for each in names]
     doc = f"What `{name}` returns: {', '.join(most)} and {last}."
-    own = {
-        "__slots__": (),
-        "__module__": "tinytorch.return_types",
-        "__doc__": doc,
-        "_names": tuple(parts),
-    }
+    own = {"__slots__": (), "__module__": "tinytorch.return_types", "__doc__": doc, "_names": tuple(parts)}
     return type(name, (_Result,), {**own, **parts})
 
 

@@ -63,9 +63,7 @@ def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 _sections_or_indices = also_by(
-    sections="indices_or_sections",
-    indices="indices_or_sections",
-    tensor_indices_or_sections="indices_or_sections",
+    sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
 )
 
 
@@ -83,9 +81,7 @@ def check_tensors(name: str, **values: Any) -> None:
         check_tensor(value, name, argument, position)
 
 
-def _ints(
-    name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None
-) -> tuple[int, ...]:
+def _ints(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:
     """Return ints given one by one, or as one sequence, which may also be `named`.
 
     Raises:
@@ -113,9 +109,7 @@ def _ints(
     if bool in map(type, values):  # an int to Python, but not to PyTorch
         at = list(map(type, values)).index(bool)
         what = "not bool" if values == given else f"but found element of type bool at pos {at}"
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, {what}"
-        )
+        raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, {what}")
     try:
         return tuple([operator.index(value) for value in values])
     except TypeError:
@@ -323,9 +317,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     if not shape:
-        raise RuntimeError(
-            "unflatten got an unexpected error: a 0-dim tensor has no dimension to unflatten"
-        )
+        raise RuntimeError("unflatten got an unexpected error: a 0-dim tensor has no dimension to unflatten")
     try:
         new = kernels.inferred(shape[axis], sizes)
     except RuntimeError as error:
@@ -349,11 +341,7 @@ def _squeezed(x: Any, dims: tuple[int, ...]) -> Any:
 
 @view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
 def _squeeze_dim(x: Any, dim: int) -> Any:
-    return (
-        _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),))
-        if x.ndim or axis_of(dim, 0, "squeeze")
-        else x[...]
-    )
+    return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
 
 
 @view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
@@ -477,9 +465,7 @@ def t(input: Tensor) -> Tensor:
     """
     check_tensor(input, "t")
     if input._array.ndim > 2:
-        raise RuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D"
-        )
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
     return _t(input)
 
 
@@ -582,9 +568,7 @@ def _transposed_matrices(input: Tensor, name: str) -> Tensor:
         warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors.", UserWarning, stacklevel=3)
         return input
     if ndim == 1:
-        raise RuntimeError(
-            f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
-        )
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
     return _transpose(input, -2, -1)
 
 
@@ -624,17 +608,11 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
     """
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn(
-            "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().",
-            UserWarning,
-            stacklevel=2,
-        )
+        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
         return input
     if ndim != 2:
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
-        raise RuntimeError(
-            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}"
-        )
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}")
     return _transpose(input, 0, 1)
 
 
@@ -693,9 +671,7 @@ def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
 # them; here one node takes all steps, and has the name of the last.
 part = view_op("Slice", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
 selected = view_op("Select", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(
-    lambda x, key: x[key]
-)
+inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
 aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
 
 
@@ -729,9 +705,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     axis = axis_of(dim, len(shape), "narrow")
     whole = shape[axis]
     if not -whole <= start <= whole:
-        raise IndexError(
-            f"start out of range (expected to be in range of [{-whole}, {whole}], but got {start})"
-        )
+        raise IndexError(f"start out of range (expected to be in range of [{-whole}, {whole}], but got {start})")
     if start < 0:
         start += whole
     if start + length > whole:
@@ -824,10 +798,7 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     return _expand(input, _ints("broadcast_to", "size", size, named))
 
 
-@view_op(
-    "Diagonal",
-    lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
-)
+@view_op("Diagonal", lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2))
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     return kernels.diagonal(x, offset, dim1, dim2)
 
@@ -933,9 +904,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(_view(contiguous(input), (numel(input),)), offset)
 
 
-@view_op(
-    "Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step)
-)
+@view_op("Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return kernels.window(x, dimension, size, step)
 
@@ -1131,9 +1100,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     """
     check_tensor(input, "tensor_split")
     if not input._array.ndim:
-        raise RuntimeError(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
-        )
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = axis_of(dim, input._array.ndim, "tensor_split")
     length = input._array.shape[axis]
     if isinstance(indices_or_sections, Tensor):
@@ -1269,9 +1236,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 def _order(x: Any) -> str:
     """Return NumPy's letter for a copy with the axes in the same order in memory; contiguous if one was expanded."""
-    if 0 in x.strides and any(
-        step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)
-    ):
+    if 0 in x.strides and any(step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)):
         return "C"
     return "K"
 
@@ -1412,9 +1377,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
         )
     for k, each in enumerate(tensors):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
     return list(tensors)
 
 
@@ -1524,8 +1487,7 @@ def column_stack(tensors: Any) -> Tensor:
                 [2, 4]])
     """
     columns = [
-        each if each._array.ndim > 1 else reshape(each, (numel(each), 1))
-        for each in _some("column_stack", tensors)
+        each if each._array.ndim > 1 else reshape(each, (numel(each), 1)) for each in _some("column_stack", tensors)
     ]
     return hstack(columns)
 
@@ -1542,8 +1504,7 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
 
 @op(name="BlockDiag", many="xs", xs=_block_diag_xs)
 def _block_diag(xs: Any) -> Any:
-    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape)
-              for x in kernels.promoted(xs)]  # fmt: skip
+    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape) for x in kernels.promoted(xs)]
     rows, columns = (sum(block.shape[i] for block in blocks) for i in (0, 1))
     out = np.zeros((rows, columns), blocks[0].dtype, like=blocks[0])
     row = column = 0
@@ -1592,9 +1553,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
 @op(name="Repeat", x=_repeat_x)
 def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if len(repeats) < x.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if min(repeats, default=0) < 0:
         lengths = (1,) * (len(repeats) - x.ndim) + x.shape
         sizes = [n * length for n, length in zip(repeats, lengths, strict=True)]
@@ -1739,15 +1698,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for each in vectors:
         if each._array.ndim > 1:
-            raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}"
-            )
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
         if each.dtype is not vectors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
-        raise RuntimeError(
-            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
-        )
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     exchange = indexing == "xy" and len(vectors) > 1
     if exchange:
         vectors[:2] = vectors[1::-1]
@@ -1832,9 +1787,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
             shape = np.broadcast_shapes(shape, have)
         except ValueError:
             back = next(
-                k
-                for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False))
-                if a != b and 1 not in (a, b)
+                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
             )
             raise RuntimeError(
                 f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
@@ -1992,9 +1945,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if not moves:
         raise RuntimeError("`shifts` required")
     if len(moves) != len(axes) and (axes or len(moves) != 1):
-        raise RuntimeError(
-            f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
-        )
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
     if axes and not input._array.ndim:
         raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
     if not input._array.size:  # (PyTorch does not look whether there are such dimensions)
@@ -2033,9 +1984,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     dim0, dim1 = (axis_of(dim, ndim, "rot90") for dim in dims)
     if dim0 == dim1:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     return _rot90(input, int_of(k, "rot90", "k"), (dim0, dim1))
 
 
@@ -2126,9 +2075,7 @@ def _conversion(dtype: dtypes.dtype) -> Any:
     return convert
 
 
-def _in_format(
-    input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: bool = False
-) -> Tensor:
+def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: bool = False) -> Tensor:
     """Return `input` in a dtype and a memory format; itself if it is so already, unless `copy`."""
     _copier(memory_format)  # which refuses what is none
     name = str(memory_format)
@@ -2175,11 +2122,7 @@ def to(
     """
     if args:
         first, rest = args[0], args[1:]
-        if isinstance(first, dtypes.dtype) or first in (
-            builtins.float,
-            builtins.int,
-            builtins.bool,
-        ):
+        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
             if not rest and not copy and memory_format is None:
                 return converted(input, dtypes.as_dtype(first))
             dtype = first
@@ -2230,9 +2173,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 
 
 @public("", method="cuda")
-def cuda(
-    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
-) -> Tensor:
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     """Raise AssertionError, as PyTorch without CUDA does: tensors live on the CPU."""
     raise AssertionError("Torch not compiled with CUDA enabled: tinytorch runs on the CPU")
 
@@ -2288,15 +2229,11 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
         ((3, 1), (1, 3))
     """
     array = input._array
-    if not array.size and not any(
-        array.strides
-    ):  # NumPy's of what is made empty; slices keep theirs
+    if not array.size and not any(array.strides):  # NumPy's of what is made empty; slices keep theirs
         array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = [step // array.itemsize for step in array.strides]
     for d in range(len(strides) - 1, -1, -1):
-        if (
-            array.shape[d] == 1 and not strides[d]
-        ):  # NumPy's for a new dimension: PyTorch's goes by the next one
+        if array.shape[d] == 1 and not strides[d]:  # NumPy's for a new dimension: PyTorch's goes by the next one
             strides[d] = array.shape[d + 1] * strides[d + 1] if d + 1 < len(strides) else 1
     return tuple(strides) if dim is None else strides[_dimension(dim, array.shape)]
 

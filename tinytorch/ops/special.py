@@ -35,11 +35,7 @@ def _no_derivative(what: str) -> NoReturn:
 
 
 def _refusing(
-    name: str,
-    kernel: Callable[..., Any],
-    integers: bool = False,
-    floats: bool = False,
-    half: bool = False,
+    name: str, kernel: Callable[..., Any], integers: bool = False, floats: bool = False, half: bool = False
 ) -> Callable[..., Any]:
     """Return the kernel, which raises PyTorch's error for dtypes that PyTorch has no kernel for."""
 
@@ -133,8 +129,7 @@ def _polygamma_of(x: Any, n: int) -> Any:
 
 # (PyTorch numbers the in-place form as another overload.)
 _polygamma, _polygamma_in_place = (
-    renamed(op(x=lambda g, x, n: g * polygamma(n + 1, x))(_polygamma_of), f"PolygammaBackward{k}")
-    for k in range(2)
+    renamed(op(x=lambda g, x, n: g * polygamma(n + 1, x))(_polygamma_of), f"PolygammaBackward{k}") for k in range(2)
 )
 
 
@@ -524,9 +519,7 @@ erfcx = pointwise(
 def _entropy(a: Any) -> Any:
     positive = a > 0
     value = -a * np.log(np.where(positive, a, 1))
-    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(
-        a.dtype
-    )
+    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
 
 
 entr = pointwise(
@@ -714,9 +707,7 @@ ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
 def _below_one(x: Any) -> tuple[Any, Any]:
     mantissa, exponent = np.frexp(widened(x))
-    return mantissa.astype(x.dtype, copy=False), np.where(np.isfinite(x), exponent, 0).astype(
-        np.int32
-    )
+    return mantissa.astype(x.dtype, copy=False), np.where(np.isfinite(x), exponent, 0).astype(np.int32)
 
 
 @op(name="Frexp", outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
@@ -867,8 +858,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 
 _min_, _min_to_, _max_, _max_to_ = (
-    in_place(each)
-    for each in (basic._clamp_min, basic._clamp_min_to, basic._clamp_max, basic._clamp_max_to)
+    in_place(each) for each in (basic._clamp_min, basic._clamp_min_to, basic._clamp_max, basic._clamp_max_to)
 )
 
 
@@ -884,9 +874,7 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
         tensor([2., 4.])
     """
     number = basic.takes_number("clamp_min_", input, min)
-    out: Tensor = (
-        _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
-    )
+    out: Tensor = _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
     return out
 
 
@@ -902,9 +890,7 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
         tensor([1., 2.])
     """
     number = basic.takes_number("clamp_max_", input, max)
-    out: Tensor = (
-        _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
-    )
+    out: Tensor = _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
     return out
 
 
@@ -945,12 +931,8 @@ conj = public("conj", method=True)(_itself("conj", "the complex conjugate of rea
 conj_physical = public("conj_physical", method=True, out="same")(
     _itself("conj_physical", "the complex conjugate of real numbers")
 )
-resolve_conj = public("resolve_conj", method=True)(
-    _itself("resolve_conj", "no conjugation waits to be done")
-)
-resolve_neg = public("resolve_neg", method=True)(
-    _itself("resolve_neg", "no negation waits to be done")
-)
+resolve_conj = public("resolve_conj", method=True)(_itself("resolve_conj", "no conjugation waits to be done"))
+resolve_neg = public("resolve_neg", method=True)(_itself("resolve_neg", "no negation waits to be done"))
 
 
 @public(method=True)
@@ -1038,12 +1020,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
 
 
 chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w = (
-    _polynomial(
-        f"chebyshev_polynomial_{letter}",
-        kernel,
-        f"Chebyshev's polynomial of the {which} kind",
-        example,
-    )
+    _polynomial(f"chebyshev_polynomial_{letter}", kernel, f"Chebyshev's polynomial of the {which} kind", example)
     for letter, kernel, which, example in (
         ("t", polynomials.chebyshev_t, "first", "[-1., 26.]"),
         ("u", polynomials.chebyshev_u, "second", "[-1., 56.]"),
@@ -1065,15 +1042,11 @@ chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshe
     )
 )  # fmt: skip
 hermite_polynomial_h = _polynomial(
-    "hermite_polynomial_h",
-    polynomials.hermite_h,
-    "the physicists' Hermite polynomial",
-    "[-5., 40.]",
+    "hermite_polynomial_h", polynomials.hermite_h, "the physicists' Hermite polynomial", "[-5., 40.]"
 )
 hermite_polynomial_he = _polynomial(
-    "hermite_polynomial_he", polynomials.hermite_he, "the probabilists' Hermite polynomial",
-    "[-1.3750,  2.0000]",
-)  # fmt: skip
+    "hermite_polynomial_he", polynomials.hermite_he, "the probabilists' Hermite polynomial", "[-1.3750,  2.0000]"
+)
 laguerre_polynomial_l = _polynomial(
     "laguerre_polynomial_l", polynomials.laguerre, "Laguerre's polynomial", "[-0.1458, -0.3333]"
 )

@@ -151,9 +151,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(
-    name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip_nan: bool
-) -> Tensor:
+def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip_nan: bool) -> Tensor:
     check_tensor(input, name)
     x, scalar = input, not isinstance(q, Tensor)
     if scalar and (isinstance(q, (str, bool)) or not isinstance(q, (int, float, np.number))):
@@ -178,8 +176,7 @@ def _quantile(
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-            f"{interpolation}"
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
     shape = x._array.shape
     if axis is None or not shape:
@@ -218,9 +215,7 @@ def _quantile(
 
 @public(method=True, out="quantile", autocast="float32")
 @_numpy_names
-def quantile(
-    input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Tensor:
+def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN where there is a NaN.
 
     Args:
@@ -269,15 +264,9 @@ def _refused(name: str) -> Callable[[Any], Any]:
     return refuse
 
 
-@op(
-    x=_refused("histogram"), weight=_refused("histogram"), outputs=0, name="NotImplemented",
-)  # fmt: skip
-def _histogram(
-    x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool
-) -> Any:
-    out = kernels.counted(
-        list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype
-    )
+@op(x=_refused("histogram"), weight=_refused("histogram"), outputs=0, name="NotImplemented")
+def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool) -> Any:
+    out = kernels.counted(list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype)
     if density:
         out = out / out.sum()
         for d, edge in enumerate(edges):
@@ -310,9 +299,7 @@ def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]
 
 def _check_bins(count: int, d: int) -> None:
     if count <= 0:
-        raise RuntimeError(
-            f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
-        )
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
 
 
 def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
@@ -392,12 +379,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 @public(method=True, out="histogram")
 def histogram(
-    input: Tensor,
-    bins: Any = 100,
-    *,
-    range: Any = None,
-    weight: Tensor | None = None,
-    density: bool = False,
+    input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
     """Return how many elements fall into each bin, and the bins' edges.
 
@@ -463,9 +445,7 @@ def histogramdd(
         bins = (int_of(bins, "histogramdd", "bins"),) * shape[-1]
     each = tuple(bins)
     if len(each) != shape[-1]:
-        raise RuntimeError(
-            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
-        )
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     _check_histogram(input, weight, shape)
     points = input._array.reshape(-1, shape[-1])
     columns = [points[:, d] for d in builtins.range(shape[-1])]
@@ -484,11 +464,7 @@ def histogramdd(
 @public(method=True, out="castable")
 @_numpy_names
 def diff(
-    input: Tensor,
-    n: int = 1,
-    dim: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Return the differences of neighbours along `dim`, `n` times over; of booleans, whether they differ.
 
@@ -602,12 +578,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if any(shape[axis] <= edge_order for axis in axes):
-        raise RuntimeError(
-            "torch.gradient expected each dimension size to be at least edge_order+1"
-        )
-    return tuple(
-        [_slope(input, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True)]
-    )
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple([_slope(input, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True)])
 
 
 def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
@@ -635,26 +607,14 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
         middle = (at(2, inner) - at(0, inner)) / (2 * step) if inner > 0 else None
     elif inner > 0:
         h, k = gap(0, inner), gap(1, inner)  # of a step back, and of one ahead
-        middle = (
-            -k / (h * (h + k)) * at(0, inner)
-            + (k - h) / (h * k) * at(1, inner)
-            + h / (k * (h + k)) * at(2, inner)
-        )
+        middle = -k / (h * (h + k)) * at(0, inner) + (k - h) / (h * k) * at(1, inner) + h / (k * (h + k)) * at(2, inner)
     if edge_order == 1:
         first, last = (at(1) - at(0)) / gap(0), (at(-1) - at(-2)) / gap(-1)
     else:
         h, k = gap(0), gap(1)
-        first = (
-            -(2 * h + k) / (h * (h + k)) * at(0)
-            + (h + k) / (h * k) * at(1)
-            - h / (k * (h + k)) * at(2)
-        )
+        first = -(2 * h + k) / (h * (h + k)) * at(0) + (h + k) / (h * k) * at(1) - h / (k * (h + k)) * at(2)
         h, k = gap(-2), gap(-1)
-        last = (
-            k / (h * (h + k)) * at(-3)
-            - (h + k) / (h * k) * at(-2)
-            + (h + 2 * k) / (k * (h + k)) * at(-1)
-        )
+        last = k / (h * (h + k)) * at(-3) - (h + k) / (h * k) * at(-2) + (h + 2 * k) / (k * (h + k)) * at(-1)
     return cat([first, middle, last] if inner > 0 else [first, last], axis)
 
 
@@ -734,9 +694,7 @@ def segment_reduce(
     """
     check_tensor(data, "segment_reduce", "data")
     if reduce not in ("sum", "mean", "max", "min", "prod"):
-        raise RuntimeError(
-            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
-        )
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     at = reductions.axis_of(axis, data._array.ndim, "segment_reduce")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
@@ -744,17 +702,11 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     given = (lengths if lengths is not None else offsets)._array  # type: ignore[union-attr]
     if given.dtype.kind != "i":
-        raise NotImplementedError(
-            f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'"
-        )
+        raise NotImplementedError(f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'")
     if data._array.dtype.kind not in FLOATS:
-        raise NotImplementedError(
-            f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'"
-        )
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'")
     if at != given.ndim - 1:
-        raise RuntimeError(
-            f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}."
-        )
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
     shape = data._array.shape
     counts = np.diff(given, axis=-1) if lengths is None else given
     if (counts < 0).any():
@@ -773,14 +725,10 @@ def segment_reduce(
         steps = np.arange(shape[at], like=data._array)
         inside = (steps >= begin[..., None]) & (steps < (begin + filled)[..., None])
         rows = index_select(rows, 0, wrap(np.flatnonzero(inside)))
-    which: Tensor = wrap(
-        np.repeat(np.arange(many * segments, like=data._array), counts.reshape(-1))
-    )
+    which: Tensor = wrap(np.repeat(np.arange(many * segments, like=data._array), counts.reshape(-1)))
     target = (many * segments, *inner)
     empty = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}[reduce]
-    first: Tensor = wrap(
-        np.full_like(data._array, empty if initial is None else initial, shape=target)
-    )
+    first: Tensor = wrap(np.full_like(data._array, empty if initial is None else initial, shape=target))
     if reduce in ("sum", "mean"):
         out = first.index_add(0, which, rows)
     elif reduce == "prod":

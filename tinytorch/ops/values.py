@@ -62,9 +62,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
         array([0, 1, 2])
     """
     if self.requires_grad and not force and local.state.grad:
-        raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-        )
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     return self._array
 
 
@@ -87,9 +85,7 @@ def item(self: Tensor) -> Any:
         2.5
     """
     if self._array.size != 1:
-        raise RuntimeError(
-            f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
-        )
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     return self._array.item()
 
 
@@ -215,9 +211,7 @@ def named_type(name: Any) -> dtypes.dtype:
     return dtypes.as_dtype(getattr(name, "dtype", name))
 
 
-def legacy_new(
-    cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None
-) -> Tensor:
+def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | None = None) -> Tensor:
     """Make a tensor as `Tensor(...)` and `FloatTensor(...)` do: sizes, nested lists, or a tensor to alias."""
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     for unknown in kwargs.keys() - {"device", "dtype"}:

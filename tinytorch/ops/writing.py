@@ -67,9 +67,7 @@ _OF_A_NUMBER = frozenset(
 )
 
 
-def _out_of_place(
-    write: Callable[..., Any], prepare: Callable[..., Any] | None
-) -> Callable[..., Any]:
+def _out_of_place(write: Callable[..., Any], prepare: Callable[..., Any] | None) -> Callable[..., Any]:
     def kernel(x: Any, *args: Any) -> Any:
         out = x.copy("C") if prepare is None else prepare(x, *args)
         write(out, *args)
@@ -79,16 +77,10 @@ def _out_of_place(
 
 
 def _in_place(
-    caller: Any,
-    write: Callable[..., Any],
-    repeats: Callable[..., bool] | None,
-    reads: str | dict[str, str],
+    caller: Any, write: Callable[..., Any], repeats: Callable[..., bool] | None, reads: str | dict[str, str]
 ) -> Any:
     made = caller.op
-    permitted = [
-        reads if isinstance(reads, str) else reads.get(argument, "other")
-        for argument in made.arguments
-    ]
+    permitted = [reads if isinstance(reads, str) else reads.get(argument, "other") for argument in made.arguments]
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         state = local.state
@@ -98,9 +90,7 @@ def _in_place(
             made.refuse(x, 0)
         values = made.bind((x, *args), kwargs)
         target = x._array
-        edges = (
-            edges_of_write(made, x, values) if state.grad and target.dtype.kind in FLOATS else None
-        )
+        edges = edges_of_write(made, x, values) if state.grad and target.dtype.kind in FLOATS else None
         if expanded(target) and not (repeats and repeats(*values)):
             raise shared_places()
         arrays = list(values)
@@ -128,15 +118,11 @@ def _in_place(
         return x
 
     call.__name__ = call.__qualname__ = f"{made.name.strip('_')}_"
-    call.__doc__ = (
-        f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
-    )
+    call.__doc__ = f"In-place version of `{made.name.strip('_')}`: writes into this tensor and returns it."
     return call
 
 
 def on_one_memory(x: Tensor, y: Tensor) -> bool:
     """Return whether two tensors are views of one memory; `.data` has its own count of writes."""
     a, b = x._array, y._array
-    return x._cell is y._cell or (a if a.base is None else a.base) is (
-        b if b.base is None else b.base
-    )
+    return x._cell is y._cell or (a if a.base is None else a.base) is (b if b.base is None else b.base)

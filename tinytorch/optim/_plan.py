@@ -47,9 +47,7 @@ class Pack:
 
     __slots__ = ("arrays", "buffers", "counted", "g", "p", "params", "places", "state", "states")
 
-    def __init__(
-        self, params: list[Tensor], states: list[dict[str, Any] | None], counts: tuple[str, ...]
-    ) -> None:
+    def __init__(self, params: list[Tensor], states: list[dict[str, Any] | None], counts: tuple[str, ...]) -> None:
         self.params, self.states = params, states
         self.arrays = [p._array for p in params]
         ends = list(accumulate(array.size for array in self.arrays))
@@ -84,9 +82,7 @@ class Pack:
                 tensor._array = view
             self.buffers.append((name, tensors, views))
 
-    def update(
-        self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]
-    ) -> bool:
+    def update(self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]) -> bool:
         """Update the parameters and return True, or change nothing and return False.
 
         Args:
@@ -140,9 +136,7 @@ class Plan:
 
     __slots__ = ("packs", "params", "patience", "rest", "waiting")
 
-    def __init__(
-        self, params: list[Tensor], state: dict[Any, Any], counts: tuple[str, ...]
-    ) -> None:
+    def __init__(self, params: list[Tensor], state: dict[Any, Any], counts: tuple[str, ...]) -> None:
         self.params = list(params)
         #: Parameters of no pack, in order.
         self.rest: list[Tensor] = []
@@ -162,24 +156,16 @@ class Plan:
                 key = p._array.dtype, tuple(kept), tuple(numbers)
                 together.setdefault(key, []).append(p)
         self.packs = [
-            Pack(members, [state.get(p) for p in members], counts)
-            for members in together.values()
-            if len(members) > 1
+            Pack(members, [state.get(p) for p in members], counts) for members in together.values() if len(members) > 1
         ]
         packed = {id(p) for pack in self.packs for p in pack.params}
         self.rest = [p for p in params if id(p) not in packed]
 
     def fits(self, params: list[Tensor]) -> bool:
         """Return whether this is a plan for `params`, and has not failed too often."""
-        return (
-            self.patience > 0
-            and len(params) == len(self.params)
-            and all(map(is_, params, self.params))
-        )
+        return self.patience > 0 and len(params) == len(self.params) and all(map(is_, params, self.params))
 
-    def carry_out(
-        self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]
-    ) -> list[Tensor]:
+    def carry_out(self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]) -> list[Tensor]:
         """Update packs, and return the parameters that are left to be updated one by one."""
         left = self.rest
         for pack in self.packs:

@@ -117,9 +117,7 @@ class Adadelta(Optimizer):
             np.add(np.multiply(a, rho, out=a), s, out=a)
             np.subtract(p, np.multiply(d, lr, out=d), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, rho, eps = of_group(group, "lr", "rho", "eps")
         p, g = pulled(p, g, group)

@@ -131,9 +131,7 @@ class Adagrad(Optimizer):
             np.add(np.sqrt(total, out=s), eps, out=s)
             np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, decay, eps = of_group(group, "lr", "lr_decay", "eps")
         p, g = pulled(p, g, group)
         state["step"]._array += 1

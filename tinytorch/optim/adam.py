@@ -105,8 +105,7 @@ class Adam(Optimizer):
         names = ["lr", "betas[0]", "betas[1]"]
         if foreach and not capturable and any(tensors):
             raise ValueError(
-                f"{names[tensors.index(True)]} as a Tensor is not supported for "
-                "capturable=False and foreach=True"
+                f"{names[tensors.index(True)]} as a Tensor is not supported for capturable=False and foreach=True"
             )
         for name, value in zip(names, (lr, *betas), strict=True):
             check_one_element(name, value)
@@ -115,9 +114,7 @@ class Adam(Optimizer):
         check_betas(betas)
         check_not_negative("weight_decay value", weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
-            raise ValueError(
-                f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)"
-            )
+            raise ValueError(f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)")
         check_implementation(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
@@ -174,9 +171,7 @@ class Adam(Optimizer):
             np.multiply(np.divide(m, s, out=s), scale, out=s)
             np.subtract(p, s, out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         if not group["fused"]:
             check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")

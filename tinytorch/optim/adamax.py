@@ -118,9 +118,7 @@ class Adamax(Optimizer):
             np.maximum(np.multiply(u, beta2, out=u), s, out=u)
             np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]

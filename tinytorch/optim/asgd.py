@@ -122,9 +122,7 @@ class ASGD(Optimizer):
         eta[...] = lr / (1 + lambd * lr * t) ** alpha
         mu[...] = 1 / max(1, t - group["t0"])
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, lambd, alpha = of_group(group, "lr", "lambd", "alpha")
         p, g = pulled(p, g, group)

@@ -108,9 +108,7 @@ class LBFGS(Optimizer):
         if closure is None:
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
         if len(self.param_groups) != 1:
-            raise AssertionError(
-                f"Expected exactly one param_group, but got {len(self.param_groups)}"
-            )
+            raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
         (group,) = self.param_groups
         params = group["params"]
         rate, tolerance = group["lr"], group["tolerance_change"]
@@ -130,9 +128,7 @@ class LBFGS(Optimizer):
         first, g = evaluate()
         loss = _value(first)
         if not g.size:
-            raise RuntimeError(
-                "max(): Expected reduction dim to be specified for input.numel() == 0"
-            )
+            raise RuntimeError("max(): Expected reduction dim to be specified for input.numel() == 0")
         if _greatest(g) <= group["tolerance_grad"]:
             return first
 
@@ -201,9 +197,7 @@ class _Memory:
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
-        self.ys, self.steps = (
-            list(map(_array, state.get(k) or ())) for k in ("old_dirs", "old_stps")
-        )
+        self.ys, self.steps = (list(map(_array, state.get(k) or ())) for k in ("old_dirs", "old_stps"))
         self.inverses = [_array(value)[()] for value in state.get("ro") or ()]
         scale = state.get("H_diag", 1)
         self.scale: Any = _number(scale)
@@ -260,9 +254,7 @@ class _Point:
     slope: Any
 
 
-def strong_wolfe(
-    at: Callable[[Any], _Point], start: _Point, t: Any, size: float, most: int
-) -> _Point:
+def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, size: float, most: int) -> _Point:
     """Return a point along a direction that satisfies the strong Wolfe conditions, or the best found.
 
     Args:
@@ -346,10 +338,7 @@ def _lowest(one: _Point, two: _Point, least: Any, most: Any) -> Any:
 def _gathered(params: list[Tensor]) -> Any:
     """Return the gradients as one flat array."""
     return np.concatenate(
-        [
-            np.zeros_like(p._array).reshape(-1) if p._grad is None else p._grad._array.reshape(-1)
-            for p in params
-        ]
+        [np.zeros_like(p._array).reshape(-1) if p._grad is None else p._grad._array.reshape(-1) for p in params]
     )
 
 

@@ -288,8 +288,7 @@ class LRScheduler:
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -400,9 +399,7 @@ class MultiplicativeLR(_OfLambdas):
     def _check_lambdas(self) -> None:
         for function in self.lr_lambdas:
             if not callable(function):
-                raise TypeError(
-                    f"lr_lambda should be a function, but got {type(function).__name__}"
-                )
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
     def get_lr(self) -> list[Rate]:
         """Return the rates times what the functions say."""
@@ -435,9 +432,7 @@ class StepLR(LRScheduler):
         [0.5]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -476,11 +471,7 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        milestones: Iterable[int],
-        gamma: float = 0.1,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
@@ -524,11 +515,7 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        factor: float = 1.0 / 3,
-        total_iters: int = 5,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
     ) -> None:
         if factor > 1 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
@@ -585,9 +572,7 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if start_factor > 1 or start_factor <= 0:
-            raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
-            )
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
@@ -667,9 +652,7 @@ class PolynomialLR(LRScheduler):
         [0.0]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -713,9 +696,7 @@ class CosineAnnealingLR(LRScheduler):
         Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
     """
 
-    def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
@@ -775,21 +756,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        T_0: int,
-        T_mult: int = 1,
-        eta_min: float = 0.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
             raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(
-                f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}"
-            )
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -914,16 +888,10 @@ class SequentialLR(_OfSchedulers):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        schedulers: list[LRScheduler],
-        milestones: list[int],
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ) -> None:
         if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler, but got no scheduler."
-            )
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
         _check_members(self, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
@@ -992,13 +960,10 @@ class ChainedScheduler(_OfSchedulers):
         [0.25]
     """
 
-    def __init__(
-        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
-    ) -> None:
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
             raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no "
-                "scheduler."
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
             )
         optimizer = optimizer or schedulers[0].optimizer
         _check_members(self, schedulers, optimizer)
@@ -1172,15 +1137,11 @@ class _Cycling(LRScheduler):
     cycle_momentum: bool
     use_beta1: bool
 
-    def _start_momentum(
-        self, base: Any, greatest: Any, starts: bool
-    ) -> tuple[list[Any], list[Any]]:
+    def _start_momentum(self, base: Any, greatest: Any, starts: bool) -> tuple[list[Any], list[Any]]:
         """Enter the bounds of the momentum in the groups; return them."""
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError(
-                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-            )
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in optimizer.defaults
         bases = _for_groups("base_momentum", optimizer, base)
         tops = _for_groups("max_momentum", optimizer, greatest)
@@ -1303,10 +1264,7 @@ class CyclicLR(_Cycling):
         else:
             height = (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        rates = [
-            base + (top - base) * height * scale
-            for base, top in zip(self.base_lrs, self.max_lrs, strict=True)
-        ]
+        rates = [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs, strict=True)]
         if self.cycle_momentum:
             for base, top, group in zip(
                 self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True
@@ -1416,20 +1374,13 @@ class OneCycleLR(_Cycling):
                 (self.total_steps - 1, first, last, most, most),
             ]
         else:
-            phases = [
-                (rise, first, top, most, least),
-                (self.total_steps - 1, top, last, least, most),
-            ]
+            phases = [(rise, first, top, most, least), (self.total_steps - 1, top, last, least, most)]
         names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
-        self._schedule_phases: list[dict[str, Any]] = [
-            dict(zip(names, phase, strict=True)) for phase in phases
-        ]
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(names, phase, strict=True)) for phase in phases]
         if not isinstance(pct_start, float) or pct_start < 0 or pct_start > 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
 
         greatest = _for_groups("max_lr", optimizer, max_lr)
@@ -1458,10 +1409,7 @@ class OneCycleLR(_Cycling):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is "
-                f"{self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         begin = 0.0
         for phase in self._schedule_phases:
             end = phase["end_step"]

@@ -89,8 +89,7 @@ class Muon(Optimizer):
             for p in group["params"]:
                 if p.ndim != 2:
                     raise ValueError(
-                        "Muon only supports 2D parameters whereas we found a parameter with size: "
-                        f"{p.size()}"
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
                     )
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -105,12 +104,7 @@ class Muon(Optimizer):
         b += (g - b) * (1 - momentum)
         # As PyTorch's lerp, from the end that is nearer.
         ahead = b - (b - g) * (1 - momentum) if momentum >= 0.5 else g + (b - g) * momentum
-        o = orthogonal(
-            ahead if group["nesterov"] else b,
-            group["ns_coefficients"],
-            group["ns_steps"],
-            group["eps"],
-        )
+        o = orthogonal(ahead if group["nesterov"] else b, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, columns = p.shape
         rate = lr
         if group["adjust_lr_fn"] == "match_rms_adamw":

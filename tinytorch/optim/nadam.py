@@ -105,12 +105,7 @@ class NAdam(Optimizer):
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": count(0.0),
-            "mu_product": count(1.0),
-            "exp_avg": zeros(p),
-            "exp_avg_sq": zeros(p),
-        }
+        return {"step": count(0.0), "mu_product": count(1.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
@@ -149,18 +144,14 @@ class NAdam(Optimizer):
             np.add(d, np.multiply(m, of_m, out=r), out=d)
             np.subtract(p, np.divide(d, s, out=d), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
         p, g = pulled(p, g, group, group["decoupled_weight_decay"])
         state["step"]._array += 1
         t = float(state["step"])
-        now, then = (
-            beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1)
-        )
+        now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))
         product = state["mu_product"] = state["mu_product"] * now
         m, v = averages(g, state, beta1, beta2)
         divisor = (v / (1 - beta2**t)).sqrt() + eps

@@ -26,11 +26,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._plan import Plan
 
-__all__ = [
-    "Optimizer",
-    "register_optimizer_step_post_hook",
-    "register_optimizer_step_pre_hook",
-]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 #: What an optimizer takes: parameters, named parameters, or dicts that describe groups of them.
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
@@ -110,8 +106,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
                     raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), "
-                        f"but got {result}."
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 args, kwargs = result
         with _shown(f"Optimizer.step#{type(self).__name__}.step"):
@@ -244,9 +239,7 @@ class Optimizer:
         text = f"{type(self).__name__} ("
         for i, group in enumerate(self.param_groups):
             text += f"\nParameter Group {i}\n"
-            text += "".join(
-                f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"
-            )
+            text += "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
         return f"{text})"
 
     # The step -------------------------------------------------------------------------------------
@@ -314,9 +307,7 @@ class Optimizer:
                     # Of a copy: backward finds what was saved of it as it was.
                     p.copy_(self._recorded(p.clone(), grad, state, group))
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors."""
         raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
 
@@ -414,14 +405,10 @@ class Optimizer:
         params = [entry[1] if isinstance(entry, tuple) else entry for entry in given]
         names = [entry[0] for entry in given if isinstance(entry, tuple)]
         if names and len(names) != len(params):
-            raise ValueError(
-                "all optimizer params should be with/without names. Some param names are missing"
-            )
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}"
-                )
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError(
                     "can't optimize a non-leaf Tensor: it is computed from others "
@@ -433,10 +420,7 @@ class Optimizer:
             param_group["param_names"] = names
         for option, default in self.defaults.items():
             if default is required and option not in param_group:
-                raise ValueError(
-                    "parameter group didn't specify a value of required optimization parameter "
-                    f"{option}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {option}")
             param_group.setdefault(option, default)
 
         seen = {id(p) for p in params}
@@ -483,10 +467,7 @@ class Optimizer:
             packed = {option: value for option, value in group.items() if option != "params"}
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {
-            numbers[id(key)] if isinstance(key, Tensor) else key: kept
-            for key, kept in self.state.items()
-        }
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: kept for key, kept in self.state.items()}
         result: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             result = _or(hook(self, result), result)
@@ -585,9 +566,7 @@ class Optimizer:
         """
         return _register(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(
-        self, hook: Callable[[Optimizer], None], prepend: bool = False
-    ) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[[Optimizer], None], prepend: bool = False) -> RemovableHandle:
         """Return a handle to `hook(optimizer)`, called at the start of `state_dict`.
 
         `prepend` puts it before the hooks that are there.
@@ -602,9 +581,7 @@ class Optimizer:
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
-        self,
-        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
-        prepend: bool = False,
+        self, hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None], prepend: bool = False
     ) -> RemovableHandle:
         """Return a handle to `hook(optimizer, state_dict)`, called at the end of `state_dict`.
 
@@ -622,9 +599,7 @@ class Optimizer:
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
-        self,
-        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
-        prepend: bool = False,
+        self, hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None], prepend: bool = False
     ) -> RemovableHandle:
         """Return a handle to `hook(optimizer, state_dict)`, called at the start of loading.
 
@@ -757,9 +732,7 @@ def check_one_element(words: str, value: Any) -> None:
         raise ValueError(f"Tensor {words} must be 1-element")
 
 
-def check_implementation(
-    fused: bool | None, foreach: bool | None, differentiable: bool = False
-) -> None:
+def check_implementation(fused: bool | None, foreach: bool | None, differentiable: bool = False) -> None:
     """Raise PyTorch's RuntimeError for two flags that exclude each other."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")

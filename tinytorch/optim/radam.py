@@ -148,9 +148,7 @@ class RAdam(Optimizer):
                 np.multiply(m, scale, out=s)
             np.subtract(p, s, out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]

@@ -148,9 +148,7 @@ class RMSprop(Optimizer):
                 np.multiply(s, lr, out=s)
             np.subtract(p, s, out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         lr, alpha, momentum, eps = of_group(group, "lr", "alpha", "momentum", "eps")
         p, g = pulled(p, g, group)

@@ -111,9 +111,7 @@ class Rprop(Optimizer):
             np.copyto(last, 0, where=less)
             np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         check_capturable(group)
         (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
         if group["maximize"]:

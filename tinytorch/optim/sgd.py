@@ -8,14 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._axpy import axpy
-from tinytorch.optim.optimizer import (
-    Optimizer,
-    Params,
-    check_implementation,
-    check_one_element,
-    of_group,
-    pulled,
-)
+from tinytorch.optim.optimizer import Optimizer, Params, check_implementation, check_one_element, of_group, pulled
 
 __all__ = ["SGD"]
 
@@ -140,9 +133,7 @@ class SGD(Optimizer):
                 g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
             np.subtract(p, np.multiply(g, lr, out=s), out=p)
 
-    def _recorded(
-        self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> Tensor:
+    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, momentum, dampening = of_group(group, "lr", "momentum", "dampening")
         p, g = pulled(p, g, group)
         if momentum != 0:

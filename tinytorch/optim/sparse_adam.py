@@ -55,6 +55,4 @@ class SparseAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead"
-        )
+        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

@@ -51,9 +51,7 @@ Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 def _check_decay(decay: float) -> None:
     if decay < 0 or decay > 1:
-        raise ValueError(
-            f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
-        )
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
@@ -321,9 +319,7 @@ class SWALR(LRScheduler):
         for rate, group in zip(rates, optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_strategy = anneal_strategy
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
@@ -338,18 +334,14 @@ class SWALR(LRScheduler):
         """Return the rates, moved from the last epoch's place on the way to this one's."""
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                 UserWarning,
                 stacklevel=2,
             )
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = (
-            self.anneal_func(max(0, min(1, k / max(1, self.anneal_epochs))))
-            for k in (step - 1, step)
-        )
+        before, now = (self.anneal_func(max(0, min(1, k / max(1, self.anneal_epochs)))) for k in (step - 1, step))
         rates: list[Rate] = []
         for group in self.optimizer.param_groups:
             rate, end = group["lr"], group["swa_lr"]

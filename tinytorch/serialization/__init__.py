@@ -123,14 +123,10 @@ def _named(entry: Any) -> tuple[str, Any]:
         return f"{entry.__module__}.{entry.__qualname__}", entry
     if len(entry) != 2:
         raise ValueError(
-            "Expected tuple of length 2 (global, str of callable full path), "
-            f"but got tuple of length: {len(entry)}"
+            f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(entry)}"
         )
     if not isinstance(entry[1], str):
-        raise TypeError(
-            "Expected second item in tuple to be str of callable full path, "
-            f"but got: {type(entry[1])}"
-        )
+        raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}")
     return entry[1], entry[0]
 
 
@@ -219,15 +215,11 @@ def save(
         {'epoch': 3, 'weight': tensor([1., 1.])}
     """
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
-        raise AttributeError(
-            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
-        )
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_module is not None and pickle_module is not pickle:
         raise NotImplementedError("save: pickle_module other than pickle is not supported")
     if not _use_new_zipfile_serialization:
-        raise NotImplementedError(
-            "save: the legacy format (_use_new_zipfile_serialization=False) is not supported"
-        )
+        raise NotImplementedError("save: the legacy format (_use_new_zipfile_serialization=False) is not supported")
     if pickle_protocol not in (2, 3, 4, 5):
         raise ValueError(f"save: pickle_protocol must be 2, 3, 4 or 5, got {pickle_protocol}")
     # All that can be wrong with `obj` shows here, before any file is touched.
@@ -351,10 +343,7 @@ class _Pickler(pickle._Pickler):
             name = str(len(self.storages))
             storage = self.storages[key] = Storage(memory, dtype, name)
         elif storage.dtype is not dtype:
-            raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different "
-                "types"
-            )
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return storage
 
     def save_name(self, name: _Global | dtypes.dtype) -> None:
@@ -521,22 +510,12 @@ class _Archive:
         self.length = file.seek(0, io.SEEK_END)
         try:
             entries = zipfile.ZipFile(file).infolist()
-        except (
-            zipfile.BadZipFile,
-            ValueError,
-            NotImplementedError,
-            struct.error,
-            OSError,
-        ) as error:
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, OSError) as error:
             raise RuntimeError(_damaged(f"failed reading zip archive: {error}")) from error
         if not entries:
             raise RuntimeError(_damaged("failed finding central directory: no records"))
         if min(entry.header_offset for entry in entries) != start:
-            raise RuntimeError(
-                _damaged(
-                    "the archive does not begin where the file is read from: is it the second?"
-                )
-            )
+            raise RuntimeError(_damaged("the archive does not begin where the file is read from: is it the second?"))
         self.prefix = entries[0].filename.split("/")[0] + "/"
         self.entries: dict[str, zipfile.ZipInfo] = {}
         end = start
@@ -763,12 +742,7 @@ def load(
     return _load(f, map_location, unpickle, False)
 
 
-def _load(
-    file: IO[bytes],
-    map_location: Any,
-    unpickle: Callable[[bytes, _StorageReader], Any],
-    mapped: bool,
-) -> Any:
+def _load(file: IO[bytes], map_location: Any, unpickle: Callable[[bytes, _StorageReader], Any], mapped: bool) -> Any:
     start = file.tell()
     head = file.read(len(_LEGACY_MAGIC))
     file.seek(start)
@@ -835,16 +809,13 @@ class _StorageReader:
         """Return the storage that the pickle names: ("storage", type, key, location, length)."""
         if type(identity) is not tuple or len(identity) != 5 or identity[0] != "storage":
             raise pickle.UnpicklingError(
-                "Unknown typename for persistent_load, expected 'storage' but got "
-                f"{reprlib.repr(identity)}"
+                f"Unknown typename for persistent_load, expected 'storage' but got {reprlib.repr(identity)}"
             )
         _, kind, key, location, numel = identity
         if type(kind) is not _StorageType or type(key) is not str or type(location) is not str:
             raise pickle.UnpicklingError(f"a storage is described by {reprlib.repr(identity)}")
         if type(numel) is not int or numel < 0:
-            raise pickle.UnpicklingError(
-                f"storage {key} has an impossible length: {reprlib.repr(numel)}"
-            )
+            raise pickle.UnpicklingError(f"storage {key} has an impossible length: {reprlib.repr(numel)}")
         if key not in self.loaded:
             read = self.read(kind.dtype, key, numel)
             self.loaded[key] = (read, self.restore(read, location))
@@ -942,13 +913,7 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tens
 
 
 def _rebuild_tensor_v2(
-    storage: Any,
-    offset: Any,
-    shape: Any,
-    strides: Any,
-    requires_grad: Any,
-    backward_hooks: Any,
-    metadata: Any = None,
+    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, backward_hooks: Any, metadata: Any = None
 ) -> Tensor:
     tensor = _rebuild_tensor(storage, offset, shape, strides)
     tensor.requires_grad = requires_grad
@@ -1067,12 +1032,7 @@ _LITERALS = frozenset({
     "BYTEARRAY8", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
 })  # fmt: skip
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_EMPTY: dict[str, Callable[[], Any]] = {
-    "EMPTY_LIST": list,
-    "EMPTY_DICT": dict,
-    "EMPTY_TUPLE": tuple,
-    "EMPTY_SET": set,
-}
+_EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 

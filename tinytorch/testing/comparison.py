@@ -18,20 +18,13 @@ from tinytorch.ops.pointwise import isclose
 __all__ = ["assert_allclose", "assert_close"]
 
 #: Per dtype the tolerances by default, relative and absolute; those of all others are 0.
-_TOLERANCES = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-}
+_TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 
 
 class _Comparison:
     """What `assert_close` was told, and the comparison of one pair after the other."""
 
-    def __init__(
-        self, rtol: float | None, atol: float | None, message: Any, **options: bool
-    ) -> None:
+    def __init__(self, rtol: float | None, atol: float | None, message: Any, **options: bool) -> None:
         if (rtol is None) != (atol is None):
             raise ValueError(
                 "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
@@ -56,29 +49,17 @@ class _Comparison:
         """Return the comparisons to be made: all inputs are checked for their kind before the first is compared."""
         if _is_sequence(actual) and _is_sequence(expected):
             if len(actual) != len(expected):
-                self.fail(
-                    f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place
-                )
-            return [
-                pair
-                for i in range(len(actual))
-                for pair in self.pairs(actual[i], expected[i], (*place, i))
-            ]
+                self.fail(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place)
+            return [pair for i in range(len(actual)) for pair in self.pairs(actual[i], expected[i], (*place, i))]
         if isinstance(actual, Mapping) and isinstance(expected, Mapping):
             self.compare_keys(actual, expected, place)
             keys = list(actual)
             with contextlib.suppress(TypeError):  # in the order of `actual`, then
                 keys.sort()
-            return [
-                pair
-                for key in keys
-                for pair in self.pairs(actual[key], expected[key], (*place, key))
-            ]
+            return [pair for key in keys for pair in self.pairs(actual[key], expected[key], (*place, key))]
         return [self.pair(actual, expected, place)]
 
-    def compare_keys(
-        self, actual: Mapping[Any, Any], expected: Mapping[Any, Any], place: tuple[Any, ...]
-    ) -> None:
+    def compare_keys(self, actual: Mapping[Any, Any], expected: Mapping[Any, Any], place: tuple[Any, ...]) -> None:
         """Fail if the keys of two mappings differ."""
         missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
         if missing or additional:
@@ -119,18 +100,14 @@ class _Comparison:
 
     def compare_numbers(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
         """Compare two Python or NumPy numbers."""
-        actual, expected = (
-            each.item() if isinstance(each, np.generic) else each for each in (actual, expected)
-        )
+        actual, expected = (each.item() if isinstance(each, np.generic) else each for each in (actual, expected))
         if self.options["check_dtype"] and type(actual) is not type(expected):
             self.fail(f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
         exact = isinstance(actual, int) and isinstance(expected, int)
         rtol, atol = self.given or ((0.0, 0.0) if exact else _TOLERANCES["float64"])
         self.compare_scalars(actual, expected, rtol, atol, place)
 
-    def compare_scalars(
-        self, actual: Any, expected: Any, rtol: float, atol: float, place: tuple[Any, ...]
-    ) -> None:
+    def compare_scalars(self, actual: Any, expected: Any, rtol: float, atol: float, place: tuple[Any, ...]) -> None:
         """Compare two Python numbers within tolerances."""
         if actual == expected:
             return
@@ -193,17 +170,13 @@ def _mismatch(actual: Any, expected: Any, close: Any, rtol: float, atol: float) 
         "",
         f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})",
     ]
-    for name, difference, tolerance in (
-        ("absolute", absolute, atol),
-        ("relative", relative, rtol),
-    ):
+    for name, difference, tolerance in (("absolute", absolute, atol), ("relative", relative, rtol)):
         difference[close] = 0
         known = difference.astype(np.float64) if difference.dtype.kind == "V" else difference
         place = np.unravel_index(int(known.argmax()), known.shape)
         index = tuple([int(each) for each in place])
         lines.append(
-            f"Greatest {name} difference: {difference[index].item()} at index {index}"
-            f"{_allowed(tolerance, equality)}"
+            f"Greatest {name} difference: {difference[index].item()} at index {index}{_allowed(tolerance, equality)}"
         )
     return "\n".join(lines)
 
@@ -334,12 +307,4 @@ def assert_allclose(
     if rtol is None and atol is None:
         found = [_OLD_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (actual, expected)]
         rtol, atol = max(found[0][0], found[1][0]), max(found[0][1], found[1][1])
-    assert_close(
-        actual,
-        expected,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=equal_nan,
-        check_dtype=False,
-        msg=msg or None,
-    )
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

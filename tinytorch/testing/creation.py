@@ -50,18 +50,14 @@ def make_tensor(
         tensor([[5, 5, 5],
                 [5, 5, 5]])
     """
-    sizes: tuple[int, ...] = (
-        tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-    )
+    sizes: tuple[int, ...] = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
     if noncontiguous and memory_format is not None:
         raise ValueError(
             f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and "
             f"{memory_format=}"
         )
     if requires_grad and not dtype.is_floating_point:
-        raise ValueError(
-            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}"
-        )
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     gaps = noncontiguous and math.prod(sizes) > 1
     drawn = (*sizes[:-1], 2 * sizes[-1]) if gaps else sizes
     first, last = _bounds(dtype, low, high)

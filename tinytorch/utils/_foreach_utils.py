@@ -51,9 +51,7 @@ def _group_tensors_by_device_and_dtype(
     if not first:
         raise RuntimeError("Expected !nested_tensorlist[0].empty() to be true, but got false.")
     if any(len(each) not in (0, len(first)) for each in tensorlistlist):
-        raise RuntimeError(
-            "Expected all of the lists of tensors to have the length of the first one, or to be empty."
-        )
+        raise RuntimeError("Expected all of the lists of tensors to have the length of the first one, or to be empty.")
     groups: Groups = {}
     for i, tensor in enumerate(first):
         if tensor is None:
@@ -61,9 +59,7 @@ def _group_tensors_by_device_and_dtype(
                 "Tensors of the first list of nested Tensor lists are supposed to be defined but "
                 f"the {i}-th Tensor is not."
             )
-        lists, positions = groups.setdefault(
-            (tensor.device, tensor.dtype), ([[] for _ in tensorlistlist], [])
-        )
+        lists, positions = groups.setdefault((tensor.device, tensor.dtype), ([[] for _ in tensorlistlist], []))
         for each, kept in zip(tensorlistlist, lists, strict=True):
             if each:
                 kept.append(each[i])

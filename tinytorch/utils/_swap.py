@@ -14,9 +14,7 @@ __all__ = ["swap_tensors"]
 
 _SLOTS: tuple[str, ...] = vars(Tensor)["__slots__"]
 # What a tensor is made of; its accumulator stays behind, and may not run any more.
-_CONTENT = tuple(
-    [slot for slot in _SLOTS if slot not in ("__dict__", "__weakref__", "_accumulator")]
-)
+_CONTENT = tuple([slot for slot in _SLOTS if slot not in ("__dict__", "__weakref__", "_accumulator")])
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:

@@ -104,22 +104,11 @@ def checkpoint(
         _warn_of_default("checkpoint")
         use_reentrant = True
     if not use_reentrant:
-        return _checkpoint(
-            function,
-            args,
-            kwargs,
-            context_fn,
-            determinism_check,
-            debug,
-            early_stop,
-            preserve_rng_state,
-        )
+        return _checkpoint(function, args, kwargs, context_fn, determinism_check, debug, early_stop, preserve_rng_state)
     if kwargs:
         raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     if context_fn is not noop_context_fn or debug:
-        raise ValueError(
-            "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-        )
+        raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
@@ -171,10 +160,7 @@ def checkpoint_sequential(
     last = size * (segments - 1)
     for start in range(0, last, size):
         input = checkpoint(
-            segment(start, start + size),
-            input,
-            use_reentrant=use_reentrant,
-            preserve_rng_state=preserve_rng_state,
+            segment(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
         )
     return segment(last, len(steps))(input)
 
@@ -202,11 +188,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         >>> check_backward_validity([torch.ones(2, requires_grad=True), 3])
     """
     if not any(each.requires_grad for each in inputs if isinstance(each, Tensor)):
-        warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None",
-            UserWarning,
-            stacklevel=2,
-        )
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -222,14 +204,9 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         (tensor([2., 2.], requires_grad=True), 3)
     """
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
-        )
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(
-        [
-            each.detach().requires_grad_(each.requires_grad) if isinstance(each, Tensor) else each
-            for each in inputs
-        ]
+        [each.detach().requires_grad_(each.requires_grad) if isinstance(each, Tensor) else each for each in inputs]
     )
 
 
@@ -246,9 +223,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     return [], []
 
 
-def set_device_states(
-    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
-) -> None:
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Set what `get_device_states` returned: there is nothing to set.
 
     Raises:
@@ -297,9 +272,7 @@ class CheckpointFunction(Function):
             if isinstance(output, Tensor) and output.requires_grad
         ]
         if not pairs:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
-            )
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([output for output, _ in pairs], [g for _, g in pairs])
         return (None, None, *(each.grad if isinstance(each, Tensor) else None for each in detached))
 
@@ -379,9 +352,7 @@ def _checkpoint(
     if logs is not None and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _FACTS:
-        raise ValueError(
-            f"determinism_check should be one of {list(_FACTS)}, but got {determinism_check}"
-        )
+        raise ValueError(f"determinism_check should be one of {list(_FACTS)}, but got {determinism_check}")
     forward_context, recompute_context = logs or context_fn()
     if not is_grad_enabled():
         return function(*args, **kwargs)
@@ -394,13 +365,7 @@ def _checkpoint(
                 set_rng_state(state)
             function(*args, **kwargs)
 
-    frame = _Frame(
-        run_again,
-        args,
-        early_stop if _early_stop is None else _early_stop,
-        _FACTS[determinism_check],
-        logs,
-    )
+    frame = _Frame(run_again, args, early_stop if _early_stop is None else _early_stop, _FACTS[determinism_check], logs)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         result = function(*args, **kwargs)
         frame.forward_completed = True
@@ -415,11 +380,7 @@ def _checkpoint(
 
 def _casts() -> dict[str, Any]:
     """Return the arguments of `autocast` that say how this thread autocasts now: a second run does so, too."""
-    return {
-        "device_type": "cpu",
-        "dtype": get_autocast_dtype("cpu"),
-        "enabled": is_autocast_enabled("cpu"),
-    }
+    return {"device_type": "cpu", "dtype": get_autocast_dtype("cpu"), "enabled": is_autocast_enabled("cpu")}
 
 
 def _facts(x: Tensor) -> dict[str, Any]:
@@ -460,12 +421,7 @@ class _Frame:
         facts_of: Callable[[Tensor], Any],
         logs: tuple[_Log, _Log] | None,
     ) -> None:
-        self.run_again, self.early_stop, self.facts_of, self.logs = (
-            run_again,
-            early_stop,
-            facts_of,
-            logs,
-        )
+        self.run_again, self.early_stop, self.facts_of, self.logs = (run_again, early_stop, facts_of, logs)
         self.slots: list[weakref.ref[_Slot]] = []
         self.facts: list[Any] = []
         self.forward_completed = False
@@ -530,9 +486,7 @@ class _Frame:
                 self.run_again(*args)
         except _Complete:
             pass
-        if self.forward_completed or count <= len(
-            self.slots
-        ):  # (else as above: nothing to compare with yet)
+        if self.forward_completed or count <= len(self.slots):  # (else as above: nothing to compare with yet)
             self.check(count)
 
     def check(self, count: int) -> None:
@@ -592,9 +546,7 @@ class _Log(DispatchMode):
         self.lines.clear()
         return super().__enter__()
 
-    def call(
-        self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having written it down."""
         name = op.__name__ if isinstance(op, type) else op.name
         place: Any = sys._getframe(1)

@@ -18,11 +18,7 @@ class FlopCounterMode:
     """
 
     def __init__(
-        self,
-        mods: Any = None,
-        depth: int = 2,
-        display: bool = True,
-        custom_mapping: dict[Any, Any] | None = None,
+        self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Any] | None = None
     ) -> None:
         self.depth = depth
         self.display = display

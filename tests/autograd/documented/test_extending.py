@@ -212,14 +212,7 @@ def a_single_output_is_no_tuple(torch: Any) -> Any:
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            seen.append(
-                (
-                    type(inputs).__name__,
-                    len(inputs),
-                    isinstance(output, torch.Tensor),
-                    ctx.needs_input_grad,
-                )
-            )
+            seen.append((type(inputs).__name__, len(inputs), isinstance(output, torch.Tensor), ctx.needs_input_grad))
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
@@ -507,9 +500,7 @@ def sort_with_numpy(torch: Any, **attributes: Any) -> Any:
             array = x.numpy()
             order = np.argsort(array, axis=dim)
             back = np.argsort(order, axis=dim)
-            return tuple(
-                torch.tensor(a) for a in (np.take_along_axis(array, order, dim), order, back)
-            )
+            return tuple(torch.tensor(a) for a in (np.take_along_axis(array, order, dim), order, back))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -16,27 +16,7 @@ from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 inf, nan = float("inf"), float("nan")
-LINE = [
-    -inf,
-    -7.0,
-    -6.0,
-    -3.0,
-    -2.5,
-    -1.0,
-    -0.5,
-    -0.0,
-    0.0,
-    0.25,
-    0.5,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    6.0,
-    20.0,
-    inf,
-    nan,
-]
+LINE = [-inf, -7.0, -6.0, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0, 20.0, inf, nan]
 NUMBERS = LINE[:-1]
 
 #: Functions of one tensor, by name: their gradient is taken at every point of LINE.
@@ -78,14 +58,9 @@ def twice(points: list[Any], function: Callable[..., Any]) -> Callable[[Any], An
 
 
 CASES: dict[str, Callable[[Any], Any]] = {
+    **{name: at(LINE, lambda torch, x, name=name: getattr(torch, name)(x)) for name in OF_TORCH.split()},
     **{
-        name: at(LINE, lambda torch, x, name=name: getattr(torch, name)(x))
-        for name in OF_TORCH.split()
-    },
-    **{
-        f"functional.{name}": at(
-            LINE, lambda torch, x, name=name: getattr(torch.nn.functional, name)(x)
-        )
+        f"functional.{name}": at(LINE, lambda torch, x, name=name: getattr(torch.nn.functional, name)(x))
         for name in OF_FUNCTIONAL.split()
     },
     # Convex: the sub-gradient of minimum norm
@@ -98,17 +73,11 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "celu": at(NUMBERS, lambda torch, x: torch.nn.functional.celu(x, 0.5)),
     "selu": at(NUMBERS, lambda torch, x: torch.nn.functional.selu(x)),
     "elu with alpha": at(NUMBERS, lambda torch, x: torch.nn.functional.elu(x, 2.0)),
-    "leaky relu of slope 0": at(
-        NUMBERS[1:-1], lambda torch, x: torch.nn.functional.leaky_relu(x, 0.0)
-    ),
-    "leaky relu of slope 0 at infinity": at(
-        [inf], lambda torch, x: torch.nn.functional.leaky_relu(x, 0.0)
-    ),
+    "leaky relu of slope 0": at(NUMBERS[1:-1], lambda torch, x: torch.nn.functional.leaky_relu(x, 0.0)),
+    "leaky relu of slope 0 at infinity": at([inf], lambda torch, x: torch.nn.functional.leaky_relu(x, 0.0)),
     "prelu": at((NUMBERS, [0.25]), lambda torch, x, w: torch.nn.functional.prelu(x, w)),
     "threshold": at(LINE, lambda torch, x: torch.nn.functional.threshold(x, 1.0, 5.0)),
-    "hardtanh with its own bounds": at(
-        LINE, lambda torch, x: torch.nn.functional.hardtanh(x, -3.0, 2.0)
-    ),
+    "hardtanh with its own bounds": at(LINE, lambda torch, x: torch.nn.functional.hardtanh(x, -3.0, 2.0)),
     "softplus at its threshold": at(LINE, lambda torch, x: torch.nn.functional.softplus(x, 1, 6)),
     "hardshrink at lambda": at(LINE, lambda torch, x: torch.nn.functional.hardshrink(x, 1.0)),
     "softshrink at lambda": at(LINE, lambda torch, x: torch.nn.functional.softshrink(x, 1.0)),
@@ -120,25 +89,16 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "clamp_max": at(LINE, lambda torch, x: x.clamp_max(2.0)),
     "clamp with crossed bounds": at(LINE, lambda torch, x: x.clamp(3.0, -1.0)),
     "clamp by tensors at ties": at(
-        ([-2.0, -1.0, 0.0, 1.0, 2.0], [-1.0] * 5, [1.0] * 5),
-        lambda torch, x, low, high: torch.clamp(x, low, high),
+        ([-2.0, -1.0, 0.0, 1.0, 2.0], [-1.0] * 5, [1.0] * 5), lambda torch, x, low, high: torch.clamp(x, low, high)
     ),
     "clamp by a tensor from below": at(
         ([-2.0, -1.0, 0.0], [-1.0, -1.0, 1.0]), lambda torch, x, low: torch.clamp(x, min=low)
     ),
     # Ties
-    "maximum": at(
-        ([1.0, 2.0, 2.0, inf], [2.0, 2.0, 1.0, inf]), lambda torch, x, y: torch.maximum(x, y)
-    ),
-    "maximum with NaN": at(
-        ([1.0, nan, nan], [nan, 1.0, nan]), lambda torch, x, y: torch.maximum(x, y)
-    ),
-    "minimum": at(
-        ([1.0, 2.0, 2.0, inf], [2.0, 2.0, 1.0, inf]), lambda torch, x, y: torch.minimum(x, y)
-    ),
-    "minimum with NaN": at(
-        ([1.0, nan, nan], [nan, 1.0, nan]), lambda torch, x, y: torch.minimum(x, y)
-    ),
+    "maximum": at(([1.0, 2.0, 2.0, inf], [2.0, 2.0, 1.0, inf]), lambda torch, x, y: torch.maximum(x, y)),
+    "maximum with NaN": at(([1.0, nan, nan], [nan, 1.0, nan]), lambda torch, x, y: torch.maximum(x, y)),
+    "minimum": at(([1.0, 2.0, 2.0, inf], [2.0, 2.0, 1.0, inf]), lambda torch, x, y: torch.minimum(x, y)),
+    "minimum with NaN": at(([1.0, nan, nan], [nan, 1.0, nan]), lambda torch, x, y: torch.minimum(x, y)),
     "fmax": at(([1.0, 2.0, 2.0, nan, 1.0, nan], [2.0, 2.0, 1.0, 1.0, nan, nan]), lambda torch, x, y: torch.fmax(x, y)),
     "fmin": at(([1.0, 2.0, 2.0, nan, 1.0, nan], [2.0, 2.0, 1.0, 1.0, nan, nan]), lambda torch, x, y: torch.fmin(x, y)),
     "max of all": at([[1.0, 3.0], [3.0, 3.0]], lambda torch, x: x.max()),
@@ -149,9 +109,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "amin": at([[1.0, 1.0, 3.0], [2.0, 2.0, 2.0]], lambda torch, x: x.amin(1)),
     "amax of all": at([[1.0, 3.0, 3.0], [2.0, 2.0, 3.0]], lambda torch, x: x.amax()),
     "aminmax": at([[1.0, 3.0, 3.0], [1.0, 1.0, 3.0]], lambda torch, x: sum(torch.aminmax(x))),
-    "aminmax along a dimension": at(
-        [[1.0, 3.0, 3.0], [1.0, 1.0, 3.0]], lambda torch, x: sum(torch.aminmax(x, dim=1))
-    ),
+    "aminmax along a dimension": at([[1.0, 3.0, 3.0], [1.0, 1.0, 3.0]], lambda torch, x: sum(torch.aminmax(x, dim=1))),
     "max with NaN": at([1.0, nan, 3.0, nan], lambda torch, x: x.max()),
     "median": at([1.0, 2.0, 2.0, 2.0, 3.0], lambda torch, x: x.median()),
     "median of an even number": at([4.0, 2.0, 3.0, 1.0], lambda torch, x: x.median()),
@@ -163,22 +121,17 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "topk": at([3.0, 1.0, 2.0, 4.0], lambda torch, x: x.topk(2).values * torch.arange(2)),
     # Norms at the origin
     **{
-        f"norm of order {p} at 0": at(
-            [0.0, 0.0, 0.0], lambda torch, x, p=p: torch.linalg.vector_norm(x, p)
-        )
+        f"norm of order {p} at 0": at([0.0, 0.0, 0.0], lambda torch, x, p=p: torch.linalg.vector_norm(x, p))
         for p in (0, 0.5, 1, 1.5, 2, 3, inf, -inf)
     },
     **{
-        f"norm of order {p} with zeros": at(
-            [0.0, 3.0, -4.0, 4.0], lambda torch, x, p=p: torch.linalg.vector_norm(x, p)
-        )
+        f"norm of order {p} with zeros": at([0.0, 3.0, -4.0, 4.0], lambda torch, x, p=p: torch.linalg.vector_norm(x, p))
         for p in (0, 0.5, 1, 1.5, 2, 3, inf, -inf)
     },
     "norm, Frobenius": at([[0.0, 0.0], [0.0, 0.0]], lambda torch, x: x.norm()),
     "norm along a dimension": at([[0.0, 0.0], [3.0, 4.0]], lambda torch, x: x.norm(dim=1)),
     "pairwise_distance": at(
-        ([[1.0, 2.0]], [[1.0, 2.0]]),
-        lambda torch, x, y: torch.nn.functional.pairwise_distance(x, y, eps=0.0),
+        ([[1.0, 2.0]], [[1.0, 2.0]]), lambda torch, x, y: torch.nn.functional.pairwise_distance(x, y, eps=0.0)
     ),
     "normalize": at([[0.0, 0.0], [3.0, 4.0]], lambda torch, x: torch.nn.functional.normalize(x)),
     "cosine_similarity": at(
@@ -192,13 +145,9 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "var of one number": at([[2.0]], lambda torch, x: x.var(1)),
     "std without correction": at([[2.0]], lambda torch, x: x.std(1, correction=0)),
     "square root of a square": at([0.0, 1.0], lambda torch, x: (x * x).sqrt()),
-    **{
-        f"power {p}": at(NUMBERS, lambda torch, x, p=p: x**p)
-        for p in (0, 1, 2, 3, -1, -2, 0.5, 1.5, -0.5, 0.0)
-    },
+    **{f"power {p}": at(NUMBERS, lambda torch, x, p=p: x**p) for p in (0, 1, 2, 3, -1, -2, 0.5, 1.5, -0.5, 0.0)},
     "power by a tensor": at(
-        ([0.0, 0.0, 0.0, -1.0, -2.0, 1.0, 2.0], [0.0, 1.0, 2.0, 2.0, 0.5, 3.0, 0.0]),
-        lambda torch, x, p: x**p,
+        ([0.0, 0.0, 0.0, -1.0, -2.0, 1.0, 2.0], [0.0, 1.0, 2.0, 2.0, 0.5, 3.0, 0.0]), lambda torch, x, p: x**p
     ),
     "number to a power": at([0.0, 1.0, -1.0], lambda torch, p: 0.0**p),
     "negative number to a power": at([0.0, 1.0, 2.0], lambda torch, p: (-2.0) ** p),
@@ -210,15 +159,9 @@ CASES: dict[str, Callable[[Any], Any]] = {
         ([-inf, -inf, 0.0], [-inf, 0.0, -inf]), lambda torch, x, y: torch.logaddexp(x, y)
     ),
     "logaddexp of infinity": at(([inf], [0.0]), lambda torch, x, y: torch.logaddexp(x, y)),
-    "logsumexp of minus infinities": at(
-        [[-inf, -inf], [0.0, -inf]], lambda torch, x: x.logsumexp(1)
-    ),
-    "softmax of minus infinities": at(
-        [[-inf, -inf], [0.0, -inf]], lambda torch, x: x.softmax(1)[:, 0]
-    ),
-    "log_softmax of minus infinities": at(
-        [[0.0, -inf]], lambda torch, x: x.log_softmax(1)[:, 0]
-    ),
+    "logsumexp of minus infinities": at([[-inf, -inf], [0.0, -inf]], lambda torch, x: x.logsumexp(1)),
+    "softmax of minus infinities": at([[-inf, -inf], [0.0, -inf]], lambda torch, x: x.softmax(1)[:, 0]),
+    "log_softmax of minus infinities": at([[0.0, -inf]], lambda torch, x: x.log_softmax(1)[:, 0]),
     "copysign": at(([0.0, -0.0, 1.0, -1.0], [1.0, 1.0, -0.0, 0.0]), lambda torch, x, y: torch.copysign(x, y)),
     "prod with no, one and two zeros": at(
         [[1.0, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 0.0, 3.0]], lambda torch, x: x.prod(1)
@@ -237,9 +180,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
         [0.0, 4.0], lambda torch, x: torch.where(x > 0, x.sqrt(), torch.zeros_like(x))
     ),
     "masked_fill": at([0.0, 4.0], lambda torch, x: x.masked_fill(x == 0, 1.0).log()),
-    "nan_to_num with numbers": at(
-        LINE, lambda torch, x: torch.nan_to_num(x, nan=1.0, posinf=2.0, neginf=-2.0)
-    ),
+    "nan_to_num with numbers": at(LINE, lambda torch, x: torch.nan_to_num(x, nan=1.0, posinf=2.0, neginf=-2.0)),
     "nansum": at([1.0, nan, 2.0], lambda torch, x: x.nansum()),
     "nanmean": at([1.0, nan, 2.0], lambda torch, x: x.nanmean()),
     # Losses at their kinks
@@ -255,25 +196,20 @@ CASES: dict[str, Callable[[Any], Any]] = {
     ),
     "binary_cross_entropy at 0 and 1": at(
         [0.0, 1.0, 0.0, 1.0],
-        lambda torch, x: torch.nn.functional.binary_cross_entropy(
-            x, torch.tensor([0.0, 1.0, 1.0, 0.0], dtype=x.dtype)
-        ),
+        lambda torch, x: torch.nn.functional.binary_cross_entropy(x, torch.tensor([0.0, 1.0, 1.0, 0.0], dtype=x.dtype)),
     ),
     "margin_ranking_loss at the margin": at(
-        ([1.0, 2.0], [1.0, 1.0]),
-        lambda torch, x, y: torch.nn.functional.margin_ranking_loss(x, y, torch.ones_like(x)),
+        ([1.0, 2.0], [1.0, 1.0]), lambda torch, x, y: torch.nn.functional.margin_ranking_loss(x, y, torch.ones_like(x))
     ),
     "hinge_embedding_loss at the margin": at(
-        [1.0, 0.5],
-        lambda torch, x: torch.nn.functional.hinge_embedding_loss(x, -torch.ones_like(x)),
+        [1.0, 0.5], lambda torch, x: torch.nn.functional.hinge_embedding_loss(x, -torch.ones_like(x))
     ),
     "triplet_margin_loss of equal points": at(
         ([[1.0, 2.0]], [[1.0, 2.0]], [[1.0, 2.0]]),
         lambda torch, a, p, n: torch.nn.functional.triplet_margin_loss(a, p, n),
     ),
     "kl_div with a target of 0": at(
-        ([-1.0, -2.0], [0.0, 0.5]),
-        lambda torch, x, y: torch.nn.functional.kl_div(x, y, reduction="sum"),
+        ([-1.0, -2.0], [0.0, 0.5]), lambda torch, x, y: torch.nn.functional.kl_div(x, y, reduction="sum")
     ),
     # Second derivatives at kinks
     "relu, twice": twice([-1.0, 0.0, 1.0], lambda torch, x: x.relu()),
@@ -314,8 +250,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
         [1.0], lambda torch, x: torch.nn.functional.huber_loss(x, torch.zeros_like(x))
     ),
     "prelu, twice, at its kink": twice(
-        [[-1.0, 0.0, 1.0]],
-        lambda torch, x: torch.nn.functional.prelu(x, torch.full((1,), 0.25, dtype=x.dtype)),
+        [[-1.0, 0.0, 1.0]], lambda torch, x: torch.nn.functional.prelu(x, torch.full((1,), 0.25, dtype=x.dtype))
     ),
     "softplus, twice, at its threshold": twice(
         [1.0, 2.0, 3.0], lambda torch, x: torch.nn.functional.softplus(x, 3.0, 6.0)
@@ -331,19 +266,15 @@ CASES: dict[str, Callable[[Any], Any]] = {
             x, torch.tensor([0.0, 1.0, 1.0, 0.0, 0.25], dtype=x.dtype)
         ),
     ),
-    "logaddexp, twice": twice(
-        [-inf, -1.0, 0.0, inf], lambda torch, x: torch.logaddexp(x, torch.zeros_like(x))
-    ),
+    "logaddexp, twice": twice([-inf, -1.0, 0.0, inf], lambda torch, x: torch.logaddexp(x, torch.zeros_like(x))),
     "power 1, twice": twice([-1.0, 0.0, 1.0, inf, nan], lambda torch, x: x**1),
     "power by a tensor, twice": twice(
         [-2.0, 0.0, 2.0, 0.0], lambda torch, p: torch.tensor([2.0, 0.0, -1.0, 3.0], dtype=p.dtype) ** p
     ),
     "number to a power, twice": twice([-1.0, 0.0, 1.0], lambda torch, p: 0.0**p + 2.0**p),
     "copysign, twice": twice([-1.0, 0.0, 1.0], lambda torch, x: torch.copysign(x, -torch.ones_like(x))),
-    "l1_loss, twice": twice(
-        [0.0, 1.0], lambda torch, x: torch.nn.functional.l1_loss(x * x, torch.zeros_like(x))
-    ),
-}  # fmt: skip
+    "l1_loss, twice": twice([0.0, 1.0], lambda torch, x: torch.nn.functional.l1_loss(x * x, torch.zeros_like(x))),
+}
 
 
 def no_gradient(call: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -391,7 +322,7 @@ WITHOUT: dict[str, Callable[[Any], Any]] = {
     "exponential in place": no_gradient(lambda torch, x: (x * 1).exponential_()),
     "isclose": no_gradient(lambda torch, x: torch.isclose(x, x)),
     "sign": no_gradient(lambda torch, x: x.sign()),
-}  # fmt: skip
+}
 
 
 @needs_oracle

@@ -468,9 +468,7 @@ def a_thread_starts_in_the_default_mode(torch: Any) -> Any:
         thread.join()
     with torch.inference_mode():
         thread = threading.Thread(
-            target=lambda: found.append(
-                (torch.is_inference_mode_enabled(), torch.ones(1).is_inference())
-            )
+            target=lambda: found.append((torch.is_inference_mode_enabled(), torch.ones(1).is_inference()))
         )
         thread.start()
         thread.join()
@@ -738,12 +736,7 @@ def writing_inside_to_a_saved_tensor(torch: Any) -> Any:
 def views_outside_of_inference_tensors(torch: Any) -> Any:
     with torch.inference_mode():
         y = torch.ones(2, 2)
-    return (
-        y[0].is_inference(),
-        y.t().is_inference(),
-        y.view(4).is_inference(),
-        y.detach().is_inference(),
-    )
+    return (y[0].is_inference(), y.t().is_inference(), y.view(4).is_inference(), y.detach().is_inference())
 
 
 @inference
@@ -1082,10 +1075,7 @@ def the_message_names_shape_and_node(torch: Any) -> Any:
         y.sum().backward()
     except RuntimeError as error:
         text = str(error)
-        return [
-            w in text
-            for w in ("[torch.FloatTensor [2, 3]]", "output 0 of Sigmoid", "version 1", "version 0")
-        ]
+        return [w in text for w in ("[torch.FloatTensor [2, 3]]", "output 0 of Sigmoid", "version 1", "version 0")]
 
 
 @checks
@@ -1349,9 +1339,7 @@ def any_object_can_be_packed(torch: Any) -> Any:
 @saved_hooks
 def metadata_of_what_is_unpacked_is_ignored(torch: Any) -> Any:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: t.detach().clone(), lambda t: t.requires_grad_(False)
-    ):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t.requires_grad_(False)):
         y = (x**3).sum()
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     return g, torch.autograd.grad(g.sum(), x)
@@ -1672,9 +1660,7 @@ def multi_grad_hook_with_all(torch: Any) -> Any:
 def multi_grad_hook_with_any(torch: Any) -> Any:
     seen = []
     a, b = (torch.tensor(float(k), requires_grad=True) for k in (1, 2))
-    torch.autograd.graph.register_multi_grad_hook(
-        (a, b), lambda g: seen.append(g.item()), mode="any"
-    )
+    torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: seen.append(g.item()), mode="any")
     (a * b).backward()
     (a * 3).backward()
     return seen

@@ -916,9 +916,7 @@ def where_nothing_requires_grad_post(torch: Any) -> Any:
 def several_of_them(torch: Any) -> Any:
     x = torch.ones(2, requires_grad=True)
     seen = []
-    x.register_post_accumulate_grad_hook(
-        lambda p: seen.append((1, p is x, torch.is_grad_enabled()))
-    )
+    x.register_post_accumulate_grad_hook(lambda p: seen.append((1, p is x, torch.is_grad_enabled())))
     x.register_post_accumulate_grad_hook(lambda p: seen.append((2, p.grad.tolist())))
     x.sum().backward()
     return seen
@@ -1844,14 +1842,7 @@ def the_example_of_the_page(torch: Any) -> Any:
     return (
         isinstance(b.grad_fn, torch.autograd.graph.Node),
         torch.allclose(b.grad_fn._saved_result, b),
-        {
-            "_saved_result",
-            "_raw_saved_result",
-            "metadata",
-            "name",
-            "next_functions",
-            "register_hook",
-        }
+        {"_saved_result", "_raw_saved_result", "metadata", "name", "next_functions", "register_hook"}
         <= set(dir(b.grad_fn)),
     )
 
@@ -1975,8 +1966,7 @@ def saved_tensors_hooks_and_a_custom_function(torch: Any) -> Any:
 
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: (seen.append("pack"), t.detach())[1],
-        lambda t: (seen.append("unpack"), t)[1],
+        lambda t: (seen.append("pack"), t.detach())[1], lambda t: (seen.append("unpack"), t)[1]
     ):
         y = Square.apply(x)
     y.sum().backward()
@@ -1998,9 +1988,7 @@ def saved_tensors_hooks_inside_backward(torch: Any) -> Any:
     seen = []
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = (x * x * x).sum()
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: (seen.append("pack"), t.detach())[1], lambda t: t
-    ):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (seen.append("pack"), t.detach())[1], lambda t: t):
         (g,) = torch.autograd.grad(y, x, create_graph=True)
     return torch.autograd.grad(g.sum(), x), len(seen) > 0
 
@@ -2020,19 +2008,13 @@ def save_on_cpu_of_its_docstring(torch: Any) -> Any:
 @graph
 def disable_saved_tensors_hooks_of_its_docstring(torch: Any) -> Any:
     message = "saved tensors default hooks are disabled"
-    with (
-        torch.autograd.graph.disable_saved_tensors_hooks(message),
-        torch.autograd.graph.save_on_cpu(),
-    ):
+    with torch.autograd.graph.disable_saved_tensors_hooks(message), torch.autograd.graph.save_on_cpu():
         pass
 
 
 @graph
 def disable_saved_tensors_hooks_inside(torch: Any) -> Any:
-    with (
-        torch.autograd.graph.save_on_cpu(),
-        torch.autograd.graph.disable_saved_tensors_hooks("not now"),
-    ):
+    with torch.autograd.graph.save_on_cpu(), torch.autograd.graph.disable_saved_tensors_hooks("not now"):
         pass
 
 
@@ -2286,9 +2268,7 @@ def comparisons_and_indices_have_none(torch: Any) -> Any:
     fw = torch.autograd.forward_ad
     with fw.dual_level():
         x = fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
-        return [
-            fw.unpack_dual(y).tangent for y in (x > 1, x.argmax(), x.long(), torch.zeros_like(x))
-        ]
+        return [fw.unpack_dual(y).tangent for y in (x > 1, x.argmax(), x.long(), torch.zeros_like(x))]
 
 
 @forward
@@ -2658,13 +2638,7 @@ def of_mixed_dtypes_and_broadcasts(torch: Any) -> Any:
     fw = torch.autograd.forward_ad
     with fw.dual_level():
         x = fw.make_dual(torch.ones(2), torch.tensor([1.0, 2.0]))
-        several = (
-            x * torch.ones(2, dtype=torch.float64),
-            x * 2.5,
-            x + torch.arange(2),
-            x + torch.ones(3, 2),
-            1 / x,
-        )
+        several = (x * torch.ones(2, dtype=torch.float64), x * 2.5, x + torch.arange(2), x + torch.ones(3, 2), 1 / x)
         return [tuple(fw.unpack_dual(y)) for y in several]
 
 
@@ -2757,9 +2731,7 @@ def backward_into_an_edge_and_from_one(torch: Any) -> Any:
 def inside_no_grad(torch: Any) -> Any:
     f = torch.autograd.functional
     with torch.no_grad():
-        return f.jacobian(lambda x: x**2, torch.ones(2)), f.hvp(
-            lambda x: (x**3).sum(), torch.ones(2), torch.ones(2)
-        )
+        return f.jacobian(lambda x: x**2, torch.ones(2)), f.hvp(lambda x: (x**3).sum(), torch.ones(2), torch.ones(2))
 
 
 @functional
@@ -2770,9 +2742,7 @@ def inputs_keep_their_gradient(torch: Any) -> Any:
 
 @functional
 def several_inputs_and_outputs(torch: Any) -> Any:
-    return torch.autograd.functional.jacobian(
-        lambda x, y: (x * y, x + y), (torch.ones(2), torch.full((2,), 3.0))
-    )
+    return torch.autograd.functional.jacobian(lambda x, y: (x * y, x + y), (torch.ones(2), torch.full((2,), 3.0)))
 
 
 @needs_oracle

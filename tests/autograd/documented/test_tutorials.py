@@ -236,20 +236,11 @@ def the_summary_table(torch: Any) -> Any:
     def cases() -> list[Any]:
         retained = torch.ones(2, requires_grad=True) * 2
         retained.retain_grad()
-        return [
-            torch.ones(2),
-            torch.ones(2, requires_grad=True),
-            torch.ones(2, requires_grad=True) * 2,
-            retained,
-        ]
+        return [torch.ones(2), torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2, retained]
 
     found = []
     for k in range(4):
-        for act in (
-            lambda t: t.requires_grad_(),
-            lambda t: t.requires_grad_(False),
-            lambda t: t.retain_grad(),
-        ):
+        for act in (lambda t: t.requires_grad_(), lambda t: t.requires_grad_(False), lambda t: t.retain_grad()):
             t = cases()[k]
             try:
                 act(t)
@@ -311,9 +302,7 @@ def by_backward_hooks_of_modules(torch: Any) -> Any:
     model = deep(torch)
     found: dict[str, Any] = {}
     for name, layer in model.named_children():
-        layer.register_full_backward_hook(
-            lambda m, gi, go, name=name: found.update({name: go[0].norm().item()})
-        )
+        layer.register_full_backward_hook(lambda m, gi, go, name=name: found.update({name: go[0].norm().item()}))
     model(torch.ones(4, 8, requires_grad=True)).mean().backward()
     return found
 
@@ -377,10 +366,7 @@ def by_func_jvp(torch: Any) -> Any:
     def fn(x: Any, y: Any) -> Any:
         return x**2 + y**2
 
-    return (
-        torch.func.jvp(fn, (a, b), (s, t)),
-        torch.func.jvp(functools.partial(fn, y=b), (a,), (s,)),
-    )
+    return (torch.func.jvp(fn, (a, b), (s, t)), torch.func.jvp(functools.partial(fn, y=b), (a,), (s,)))
 
 
 # Jacobians, Hessians, hvp, vhp, and more ------------------------------------------------------------

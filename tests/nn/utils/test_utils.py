@@ -102,9 +102,7 @@ PROGRAMS = {
     "two steps": two_steps,
     "vector": vector,
     "vector of nothing": lambda t: t.nn.utils.vector_to_parameters([1.0], []),
-    "vector too short": lambda t: t.nn.utils.vector_to_parameters(
-        t.ones(1), t.nn.Linear(2, 2).parameters()
-    ),
+    "vector too short": lambda t: t.nn.utils.vector_to_parameters(t.ones(1), t.nn.Linear(2, 2).parameters()),
 }
 
 
@@ -121,10 +119,7 @@ def test_parameters_without_gradients_have_nothing_to_clamp() -> None:
 
 
 def test_gradients_of_several_dtypes_are_clipped_together() -> None:
-    params = [
-        tinytorch.nn.Parameter(tinytorch.zeros(1, dtype=d))
-        for d in (tinytorch.float32, tinytorch.float64)
-    ]
+    params = [tinytorch.nn.Parameter(tinytorch.zeros(1, dtype=d)) for d in (tinytorch.float32, tinytorch.float64)]
     params[0].grad = tinytorch.tensor([3.0])
     params[1].grad = tinytorch.tensor([4.0], dtype=tinytorch.float64)
     assert float(tinytorch.nn.utils.clip_grad_norm_(params, 1.0)) == pytest.approx(5.0)
@@ -191,11 +186,7 @@ def test_parametrizations_of_stacked_matrices_and_derived_layers():
         conv = ways.orthogonal(torch.nn.Conv2d(2, 4, 3))
         back = ways.weight_norm(torch.nn.ConvTranspose1d(2, 3, 2))
         ways.spectral_norm(back)
-        return (
-            conv.parametrizations.weight.original,
-            back.parametrizations.weight[1]._u,
-            back.weight,
-        )
+        return (conv.parametrizations.weight.original, back.parametrizations.weight[1]._u, back.weight)
 
     check(program)
 

@@ -15,9 +15,8 @@ __all__ = ["associative_scan"]
 
 
 def associative_scan(
-    combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False,
-    combine_mode: str = "pointwise",
-) -> Any:  # fmt: skip
+    combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
+) -> Any:
     """Return all the partial results of combining the parts of `xs` along a dimension, as `cumsum` does for `add`.
 
     Args:
@@ -42,31 +41,23 @@ def associative_scan(
     if not isinstance(dim, int):
         raise ValueError(f"Dim must be an int, but got {type(dim)}")
     if combine_mode not in ("pointwise", "generic"):
-        raise ValueError(
-            f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}"
-        )
+        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
     leaves, form = tree_flatten(xs)
     if not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise ValueError("xs leaves must be a Tensor")
     if combine_mode == "pointwise":
-        raise ValueError(
-            "For combine_mode='pointwise', all input tensors need to be on CUDA or XPU"
-        )
+        raise ValueError("For combine_mode='pointwise', all input tensors need to be on CUDA or XPU")
     if not leaves:
         raise ValueError("Expected at least 1 xs leaf")
     axes = [axis_of(dim, leaf.ndim, "associative_scan") for leaf in leaves]
     lengths = [leaf.shape[axis] for leaf, axis in zip(leaves, axes, strict=True)]
     if 0 in lengths:
-        raise ValueError(
-            "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0"
-        )
+        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     if len(set(lengths)) > 1:
         raise ValueError(f"All xs leaves must have one length along dimension {dim}: got {lengths}")
     parts = [
         tree_unflatten(list(each), form)
-        for each in zip(
-            *[leaf.unbind(axis) for leaf, axis in zip(leaves, axes, strict=True)], strict=True
-        )
+        for each in zip(*[leaf.unbind(axis) for leaf, axis in zip(leaves, axes, strict=True)], strict=True)
     ]
     if reverse:
         parts.reverse()

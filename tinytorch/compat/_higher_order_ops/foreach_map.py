@@ -26,7 +26,4 @@ def foreach_map(op: Callable[..., Any], *operands: Any, **kwargs: Any) -> list[A
     count = len(lists[0]) if lists else 0
     if any(len(each) != count for each in lists):
         raise ValueError("foreach_map: the lists must be of one length")
-    return [
-        op(*[x[i] if isinstance(x, (list, tuple)) else x for x in operands], **kwargs)
-        for i in range(count)
-    ]
+    return [op(*[x[i] if isinstance(x, (list, tuple)) else x for x in operands], **kwargs) for i in range(count)]

@@ -34,10 +34,7 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got {lengths}.")
     if lengths == {0}:
         raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
-    results = [
-        f(tree_unflatten([leaf.select(0, i) for leaf in leaves], form), *args)
-        for i in range(*lengths)
-    ]
+    results = [f(tree_unflatten([leaf.select(0, i) for leaf in leaves], form), *args) for i in range(*lengths)]
     return stacked(results, 0)
 
 

@@ -15,9 +15,8 @@ __all__ = ["scan"]
 
 
 def scan(
-    combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0,
-    reverse: bool = False,
-) -> tuple[Any, Any]:  # fmt: skip
+    combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
+) -> tuple[Any, Any]:
     """Carry a state along a dimension: `state, y = combine_fn(state, x)` for each part `x` of `xs`.
 
     Args:
@@ -52,22 +51,16 @@ def scan(
     axes = [axis_of(dim, leaf.ndim, "scan") for leaf in leaves]
     lengths = {leaf.shape[axis] for leaf, axis in zip(leaves, axes, strict=True)}
     if 0 in lengths:
-        raise RuntimeError(
-            "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0"
-        )
+        raise RuntimeError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     if len(lengths) > 1:
-        raise RuntimeError(
-            f"All xs leaves must have one length along dimension {dim}: got {sorted(lengths)}"
-        )
+        raise RuntimeError(f"All xs leaves must have one length along dimension {dim}: got {sorted(lengths)}")
     count = lengths.pop()
     state, results = init, []
     for i in reversed(range(count)) if reverse else range(count):
         parts = [leaf.select(axis, i) for leaf, axis in zip(leaves, axes, strict=True)]
         made = combine_fn(state, tree_unflatten(parts, form))
         if not isinstance(made, (tuple, list)) or len(made) != 2:
-            raise RuntimeError(
-                f"Expect combine_fn to return a tuple (next_carry, y) but got {type(made)}"
-            )
+            raise RuntimeError(f"Expect combine_fn to return a tuple (next_carry, y) but got {type(made)}")
         state, result = made
         results.append(result)
     return state, stacked(results[::-1] if reverse else results, axes[0])

@@ -125,10 +125,7 @@ def _chosen(**flags: bool) -> Iterator[None]:
 
 
 def sdp_kernel(
-    enable_flash: bool = True,
-    enable_math: bool = True,
-    enable_mem_efficient: bool = True,
-    enable_cudnn: bool = True,
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> contextlib.AbstractContextManager[None]:
     """Set which kernels of attention may be used in a `with` block: deprecated, as in PyTorch.
 
@@ -146,6 +143,4 @@ def sdp_kernel(
         FutureWarning,
         stacklevel=2,
     )
-    return _chosen(
-        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
-    )
+    return _chosen(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)

@@ -104,9 +104,7 @@ def flags(
         >>> torch.backends.cudnn.deterministic == before
         True
     """
-    before = set_flags(
-        enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
-    )
+    before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision)
     try:
         yield
     finally:

@@ -60,10 +60,7 @@ def set_flags(
 
 @contextlib.contextmanager
 def flags(
-    enabled: bool = False,
-    deterministic: bool = False,
-    allow_tf32: bool = True,
-    fp32_precision: str = "none",
+    enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none"
 ) -> Iterator[None]:
     """Set the switches in a `with` block.
 

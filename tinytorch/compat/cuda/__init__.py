@@ -100,9 +100,7 @@ class _OnGpu(type):
     """The type of `torch.cuda.FloatTensor` and its like: no tensor is an instance, and none can be made."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
-        )
+        raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
 
     def __repr__(cls) -> str:
         return f"<class 'torch.cuda.{cls.__name__}'>"
@@ -120,7 +118,5 @@ def _typed(kind: dtypes.dtype) -> Any:
 BFloat16Tensor, BoolTensor, ByteTensor, CharTensor = map(
     _typed, (dtypes.bfloat16, dtypes.bool, dtypes.uint8, dtypes.int8)
 )
-DoubleTensor, FloatTensor, HalfTensor = map(
-    _typed, (dtypes.float64, dtypes.float32, dtypes.float16)
-)
+DoubleTensor, FloatTensor, HalfTensor = map(_typed, (dtypes.float64, dtypes.float32, dtypes.float16))
 IntTensor, LongTensor, ShortTensor = map(_typed, (dtypes.int32, dtypes.int64, dtypes.int16))

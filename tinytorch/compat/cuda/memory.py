@@ -39,9 +39,7 @@ def max_memory_cached(device: Any = None) -> int:
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(
-        f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=3
-    )
+    warnings.warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=3)
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats

@@ -36,14 +36,10 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
         6
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name"
-        )
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     return fn_or_name
 
 
-def symbolic_trace(
-    root: Any, concrete_args: dict[str, Any] | None = None, **options: Any
-) -> GraphModule:
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None, **options: Any) -> GraphModule:
     """Raise NotImplementedError: nothing is traced."""
     return GraphModule(root, Tracer().trace(root, concrete_args))

@@ -66,9 +66,7 @@ def script(
         tensor([2.])
     """
     if not callable(obj) and not _is_a(obj, (list, dict)):
-        raise TypeError(
-            f"{type(obj)} is a built-in class: torch.jit.script takes a function, class or module"
-        )
+        raise TypeError(f"{type(obj)} is a built-in class: torch.jit.script takes a function, class or module")
     return obj
 
 
@@ -139,9 +137,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else _same
 
 
-def freeze(
-    mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
-) -> Module:
+def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Module:
     """Return a copy of a module in evaluation mode, whose parameters are constants: they require no gradient.
 
     Raises:
@@ -196,9 +192,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
         if target_type is None:
             target_type = type(None)
         if not _is_a(target_type, type):
-            raise RuntimeError(
-                "The second argument to `torch.jit.isinstance` must be a type or a tuple of types"
-            )
+            raise RuntimeError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
         return _is_a(obj, target_type)
     if origin in (typing.Union, types.UnionType):
         return any(isinstance(obj, each) for each in args)
@@ -300,9 +294,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
     )
 
 
-def load(
-    f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False
-) -> NoReturn:
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> NoReturn:
     """Raise NotImplementedError: TorchScript is not read.
 
     Raises:

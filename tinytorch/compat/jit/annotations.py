@@ -2,9 +2,7 @@
 
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 (modules import these here)
 
-__all__ = [
-    "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List", "Optional", "Tuple", "Union",
-]  # fmt: skip
+__all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List", "Optional", "Tuple", "Union"]
 
 
 class _BroadcastingList:

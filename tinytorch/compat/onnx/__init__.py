@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = [
-    "export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic",
-]  # fmt: skip
+__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
 
 
 def is_in_onnx_export() -> bool:

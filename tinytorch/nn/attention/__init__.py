@@ -29,9 +29,7 @@ class SDPBackend(enum.IntEnum):
 
 
 @contextlib.contextmanager
-def sdpa_kernel(
-    backends: list[SDPBackend] | SDPBackend, set_priority: bool = False
-) -> Iterator[dict[str, object]]:
+def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, object]]:
     """Choose among kernels of attention, in a `with` block: accepted, without an effect.
 
     Args:

@@ -92,18 +92,11 @@ def _callable(mask_mods: Any) -> None:
 
 
 def _places(*sizes: int) -> list[Tensor]:
-    return [
-        arange(size).view([-1 if k == i else 1 for k in range(4)]) for i, size in enumerate(sizes)
-    ]
+    return [arange(size).view([-1 if k == i else 1 for k in range(4)]) for i, size in enumerate(sizes)]
 
 
 def create_mask(
-    mod_fn: Callable[..., Tensor],
-    B: int | None,
-    H: int | None,
-    Q_LEN: int,
-    KV_LEN: int,
-    device: Any = None,
+    mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> Tensor:
     """Return the mask (B, H, Q_LEN, KV_LEN) that a function of places gives, or its scores for scores of zero.
 
@@ -238,8 +231,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
         )
     if enable_gqa and heads % others:
         raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA but got "
-            f"Hq={heads} and Hkv={others}."
+            f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={others}."
         )
 
 
@@ -313,7 +305,4 @@ def flex_attention(
         return out, lse
     if return_aux is None:
         return out
-    return out, AuxOutput(
-        lse if return_aux.lse else None,
-        scores.amax(-1) if return_aux.max_scores else None,
-    )
+    return out, AuxOutput(lse if return_aux.lse else None, scores.amax(-1) if return_aux.max_scores else None)

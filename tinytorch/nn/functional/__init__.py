@@ -76,9 +76,7 @@ if TYPE_CHECKING:
     from tinytorch.nn.functional.layers import one_hot as one_hot
     from tinytorch.nn.functional.layers import rms_norm as rms_norm
     from tinytorch.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
-    from tinytorch.nn.functional.loss import (
-        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-    )
+    from tinytorch.nn.functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
     from tinytorch.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss
     from tinytorch.nn.functional.loss import cosine_similarity as cosine_similarity
     from tinytorch.nn.functional.loss import cross_entropy as cross_entropy
@@ -92,45 +90,31 @@ if TYPE_CHECKING:
     from tinytorch.nn.functional.loss import mse_loss as mse_loss
     from tinytorch.nn.functional.loss import multi_margin_loss as multi_margin_loss
     from tinytorch.nn.functional.loss import multilabel_margin_loss as multilabel_margin_loss
-    from tinytorch.nn.functional.loss import (
-        multilabel_soft_margin_loss as multilabel_soft_margin_loss,
-    )
+    from tinytorch.nn.functional.loss import multilabel_soft_margin_loss as multilabel_soft_margin_loss
     from tinytorch.nn.functional.loss import nll_loss as nll_loss
     from tinytorch.nn.functional.loss import pairwise_distance as pairwise_distance
     from tinytorch.nn.functional.loss import poisson_nll_loss as poisson_nll_loss
     from tinytorch.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
     from tinytorch.nn.functional.loss import soft_margin_loss as soft_margin_loss
     from tinytorch.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
-    from tinytorch.nn.functional.loss import (
-        triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
-    )
+    from tinytorch.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
     from tinytorch.nn.functional.padding import pad as pad
     from tinytorch.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
     from tinytorch.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
     from tinytorch.nn.functional.pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
     from tinytorch.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
-    from tinytorch.nn.functional.pooling import (
-        adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
-    )
+    from tinytorch.nn.functional.pooling import adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices
     from tinytorch.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
-    from tinytorch.nn.functional.pooling import (
-        adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
-    )
+    from tinytorch.nn.functional.pooling import adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices
     from tinytorch.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
-    from tinytorch.nn.functional.pooling import (
-        adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices,
-    )
+    from tinytorch.nn.functional.pooling import adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices
     from tinytorch.nn.functional.pooling import avg_pool1d as avg_pool1d
     from tinytorch.nn.functional.pooling import avg_pool2d as avg_pool2d
     from tinytorch.nn.functional.pooling import avg_pool3d as avg_pool3d
     from tinytorch.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
-    from tinytorch.nn.functional.pooling import (
-        fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
-    )
+    from tinytorch.nn.functional.pooling import fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices
     from tinytorch.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
-    from tinytorch.nn.functional.pooling import (
-        fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
-    )
+    from tinytorch.nn.functional.pooling import fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices
     from tinytorch.nn.functional.pooling import lp_pool1d as lp_pool1d
     from tinytorch.nn.functional.pooling import lp_pool2d as lp_pool2d
     from tinytorch.nn.functional.pooling import lp_pool3d as lp_pool3d
@@ -154,12 +138,8 @@ if TYPE_CHECKING:
     from tinytorch.ops.copies import pixel_shuffle as pixel_shuffle
     from tinytorch.ops.copies import pixel_unshuffle as pixel_unshuffle
     from tinytorch.ops.linalg.matrices import pdist as pdist
-    from tinytorch.ops.nn.attention import (
-        multi_head_attention_forward as multi_head_attention_forward,
-    )
-    from tinytorch.ops.nn.attention import (
-        scaled_dot_product_attention as scaled_dot_product_attention,
-    )
+    from tinytorch.ops.nn.attention import multi_head_attention_forward as multi_head_attention_forward
+    from tinytorch.ops.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
     from tinytorch.ops.nn.basic import gelu as gelu
     from tinytorch.ops.nn.basic import hardshrink as hardshrink
     from tinytorch.ops.nn.basic import linear as linear

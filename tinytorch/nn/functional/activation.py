@@ -151,9 +151,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 @public("nn.functional.hardtanh")
-def hardtanh(
-    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Tensor:
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `min(max(input, min_val), max_val)`, elementwise; in place if `inplace`.
 
     Raises:
@@ -246,11 +244,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @public(also="nn.functional.rrelu")
 def rrelu(
-    input: Tensor,
-    lower: float = 1.0 / 8,
-    upper: float = 1.0 / 3,
-    training: bool = False,
-    inplace: bool = False,
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Return `input` where it is positive, else `a * input`; in place if `inplace`.
 
@@ -284,9 +278,7 @@ def rrelu(
 
 
 @public(also="nn.functional.rrelu_")
-def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
-) -> Tensor:
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """In-place version of `rrelu`.
 
     Example:
@@ -513,9 +505,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 @public("nn.functional.softmax")
-def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
 
     Args:
@@ -539,9 +529,7 @@ def softmax(
 
 
 @public("nn.functional.softmin")
-def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return `softmax(-input)` along `dim`; arguments as `softmax`.
 
     Example:
@@ -555,9 +543,7 @@ def softmin(
 
 
 @public("nn.functional.log_softmax")
-def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return `log(softmax(input))`, exact also where the softmax is 0; arguments as `softmax`.
 
     Example:
@@ -572,17 +558,14 @@ def log_softmax(
 
 def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
     )
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
 @public("nn.functional.gumbel_softmax")
-def gumbel_softmax(
-    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """Return a sample of the Gumbel-Softmax distribution: `softmax((logits + noise) / tau)`.
 
     Args:

@@ -12,10 +12,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.shape import channels_last
-from tinytorch.nn.functional.activation import (
-    SELU_ALPHA,
-    SELU_SCALE,
-)
+from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
 from tinytorch.ops import autocast, limits
 from tinytorch.ops.nn import basic as ops
@@ -59,14 +56,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if not input1.ndim or not input2.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if input1.ndim != input2.ndim:
-        raise RuntimeError(
-            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
-        )
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         if a != b:
-            raise RuntimeError(
-                f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}"
-            )
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
     for k, each in ((1, input1), (2, input2)):
         if each.shape[-1] != weight.shape[k]:
             raise RuntimeError(
@@ -126,9 +119,7 @@ def embedding(
                 [2.0000, 2.5000]])
     """
     if sparse:
-        raise NotImplementedError(
-            "embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
-        )
+        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
     try:
         dtype = input.dtype
     except AttributeError:
@@ -221,9 +212,7 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     elif input.ndim != 1:
-        raise ValueError(
-            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}"
-        )
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     elif not isinstance(offsets, Tensor):
         raise ValueError("offsets has to be a 1D Tensor but got None")
     elif offsets.ndim != 1:
@@ -322,9 +311,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 @public("nn.functional.dropout1d")
-def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
 
     Raises:
@@ -349,9 +336,7 @@ def dropout1d(
 
 
 @public("nn.functional.dropout2d")
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return `input`, (N, C, H, W), with whole channels dropped; arguments as `dropout`.
 
     Example:
@@ -388,9 +373,7 @@ def dropout2d(
 
 
 @public("nn.functional.dropout3d")
-def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return `input`, (N, C, D, H, W), with whole channels dropped; arguments as `dropout`.
 
     Example:
@@ -415,9 +398,7 @@ def dropout3d(
 
 
 @public("nn.functional.alpha_dropout")
-def alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return `input` with elements set at random to what keeps mean and variance after `selu`.
 
     Arguments as `dropout`, but `training` is False by default, as in PyTorch.
@@ -434,9 +415,7 @@ def alpha_dropout(
 
 
 @public("nn.functional.feature_alpha_dropout")
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
 
     Args:
@@ -479,16 +458,12 @@ def _kept(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     if p == 1:
         return wrap(np.zeros_like(array, shape=shape))
     # Like the input also in its order in memory, which is the order in which numbers are drawn.
-    mask: Tensor = wrap(
-        np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape)
-    )
+    mask: Tensor = wrap(np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape))
     with no_grad():
         return mask.bernoulli_(1 - p)
 
 
-def _dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
-) -> Tensor:
+def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     """Return `input` times a mask of `shape` of zeros and `1 / (1 - p)`."""
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
@@ -500,9 +475,7 @@ def _dropped(
     return input.mul_(mask) if inplace else input * mask
 
 
-def _alpha_dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
-) -> Tensor:
+def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     """Return `input` with what a mask of `shape` hides set to the least `selu`, then scaled and shifted."""
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
@@ -516,9 +489,7 @@ def _alpha_dropped(
     return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
 
 
-def _channels_dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
-) -> Tensor:
+def _channels_dropped(input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True) -> Tensor:
     if not batched:
         if inplace:
             return _channels_dropped(input.unsqueeze_(0), p, training, True).squeeze_(0)
@@ -570,10 +541,7 @@ def layer_norm(
 
 @public(also="nn.functional.rms_norm")
 def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
 
@@ -657,19 +625,13 @@ def batch_norm(
     """
     if training:
         shape = input.shape
-        if (
-            math.prod((*shape[:1], *shape[2:])) == 1
-        ):  # (an empty batch is let through, as in PyTorch)
-            raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {shape}"
-            )
+        if math.prod((*shape[:1], *shape[2:])) == 1:  # (an empty batch is let through, as in PyTorch)
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return _norm.batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps, True
-    )
+    return _norm.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
 @public("nn.functional.instance_norm")
@@ -709,21 +671,13 @@ def instance_norm(
         Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
-        raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {input.shape}"
-        )
-    return _norm.instance_norm(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
-    )
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    return _norm.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
 @public("nn.functional.group_norm")
 def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Return `input` with each group of channels of each sample normalised.
 
@@ -747,24 +701,16 @@ def group_norm(
         Wu and He, "Group Normalization", 2018.
     """
     if input.ndim < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
-        )
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     shape = input.shape
     if shape[0] * shape[1] // num_groups * math.prod(shape[2:]) == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {list(shape)}"
-        )
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     return _norm.group_norm(input, num_groups, weight, bias, eps)
 
 
 @public("nn.functional.normalize", out="promoted")
 def normalize(
-    input: Tensor,
-    p: float = 2.0,
-    dim: int | Sequence[int] = 1,
-    eps: float = 1e-12,
-    out: Tensor | None = None,
+    input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
     """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
 
@@ -789,9 +735,7 @@ def normalize(
 
 
 @public("nn.functional.local_response_norm")
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Return `input / (k + alpha * mean(input ** 2)) ** beta`, the mean over `size` neighbouring channels.
 
     Args:
@@ -814,9 +758,7 @@ def local_response_norm(
         Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
     """
     if input.ndim < 3:
-        raise ValueError(
-            f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
-        )
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
     if size <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
     if not input.numel():
@@ -824,9 +766,7 @@ def local_response_norm(
     squares = input * input
     if autocast.on and input.ndim > 3:  # PyTorch takes the means of volumes
         (squares,) = autocast.raised(squares)
-    return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(
-        k
-    ).pow(beta)
+    return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(k).pow(beta)
 
 
 def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:

@@ -186,11 +186,7 @@ def smooth_l1_loss(
 
 @public("nn.functional.huber_loss")
 def huber_loss(
-    input: Tensor,
-    target: Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: Tensor | None = None,
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """Return the mean squared error, linear where it is large.
 
@@ -273,9 +269,7 @@ def binary_cross_entropy(
             "Please ensure they have the same size."
         )
     if target.dtype != input.dtype:
-        raise RuntimeError(
-            f"Found dtype {target.dtype.tensor_name} but expected {input.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"Found dtype {target.dtype.tensor_name} but expected {input.dtype.tensor_name}")
     if weight is not None:
         _refuse_grad(weight, "binary_cross_entropy", "weight")
         weight = weight.expand(_broadcast(weight.shape, target.shape))
@@ -317,9 +311,7 @@ def binary_cross_entropy_with_logits(
         input, target, weight, pos_weight = autocast.raised(input, target, weight, pos_weight)
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
-        raise ValueError(
-            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
-        )
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if not target.dtype.is_floating_point and input.dtype.is_floating_point:
         raise RuntimeError(
             f"result type {input.dtype.tensor_name} can't be cast to the desired output type "
@@ -404,12 +396,7 @@ def cross_entropy(
 
 
 def _soft_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Tensor:
     """Return the cross entropy of scores and of a probability for each class."""
     if not target.dtype.is_floating_point:
@@ -488,13 +475,10 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
         if len(labels) > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         if labels not in ((), (1,)):
-            raise ValueError(
-                f"For 1D input, 1D target must have size 1, but got target size: {labels[0]}"
-            )
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {labels[0]}")
     elif not labels or shape[0] != labels[0]:
         raise ValueError(
-            f"Expected input batch_size ({shape[0]}) to match target batch_size "
-            f"({labels[0] if labels else 0})."
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({labels[0] if labels else 0})."
         )
     elif len(shape) == 2:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -503,9 +487,7 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
             raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(labels)}")
         if len(labels) != 3:
             raise RuntimeError(
-                "only batches of spatial targets supported (3D tensors) but got targets of "
-                "dimension: "
-                f"{len(labels)}"
+                f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(labels)}"
             )
         raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(labels)}")
     if target._array.dtype != np.int64 and target._array.dtype != np.uint8:
@@ -517,8 +499,7 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
         _check_class_weight(weight, shape[0] if len(shape) == 1 else shape[1])
         if weight.dtype != input.dtype:
             raise RuntimeError(
-                f"expected scalar type {input.dtype.tensor_name} but found "
-                f"{weight.dtype.tensor_name} (the weight)"
+                f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name} (the weight)"
             )
         _refuse_grad(weight, "nll_loss_forward", "weight")
 
@@ -586,9 +567,7 @@ def kl_div(
         )
     by_batch = reduction == "batchmean"
     reduction = "sum" if by_batch else checked_reduction(None, None, reduction)
-    losses = (
-        target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
-    )
+    losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     result = _reduced(losses, reduction)
     return result / input.shape[0] if by_batch and input.ndim else result
 
@@ -638,12 +617,7 @@ def poisson_nll_loss(
 
 @public("nn.functional.gaussian_nll_loss")
 def gaussian_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    var: Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean negative log-likelihood under normal distributions.
 
@@ -840,11 +814,7 @@ def hinge_embedding_loss(
 
 @public("nn.functional.soft_margin_loss")
 def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
 
@@ -862,9 +832,7 @@ def soft_margin_loss(
     _refuse_grad(target, "soft_margin_loss", "target")
     shape = _broadcast(input.shape, target.shape)
     if shape != input.shape:
-        raise RuntimeError(
-            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
-        )
+        raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
     if not input.dtype.is_floating_point:
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
         raise RuntimeError(
@@ -950,9 +918,7 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     shape = [*input.shape]
     if len(shape) > 2 or 0 in shape[-1:]:
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
-        )
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
     count, classes = [1] * (2 - len(shape)) + shape
     if target.ndim > 1 or target.numel() != count:
         raise RuntimeError(
@@ -960,26 +926,18 @@ def multi_margin_loss(
             f"size). Expected target size [{count}], but got {[*target.shape]}. Input has shape {shape}."
         )
     if weight is not None and weight.numel() != classes:
-        raise RuntimeError(
-            f"inconsistent weight size, expected {classes} but got {[*weight.shape]}"
-        )
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {[*weight.shape]}")
     _refuse_grad(weight, "multi_margin_loss", "weight")
     _check_margin("multi_margin_loss_cpu_kernel", input, target)
     if weight is not None and weight.dtype is not input.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}")
     out: Tensor = ops.multi_margin_loss(input, target, p, margin, weight, reduction)
     return out
 
 
 @public("nn.functional.multilabel_margin_loss")
 def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
 
@@ -1004,13 +962,9 @@ def multilabel_margin_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     shape = [*input.shape]
     if input.ndim > 2 or (input.ndim and not shape[-1]):
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}"
-        )
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
     if target.numel() != input.numel() or (input.ndim and target.shape != input.shape):
-        raise RuntimeError(
-            f"inconsistent target size: {[*target.shape]} for input of size: {shape}"
-        )
+        raise RuntimeError(f"inconsistent target size: {[*target.shape]} for input of size: {shape}")
     _check_margin("multilabel_margin_loss_forward_out_frame", input, target)
     labels = target._array
     if labels.size and (labels.min() < -1 or labels.max() >= (shape or [1])[-1]):
@@ -1183,9 +1137,7 @@ def ctc_loss(
     if autocast.on:
         (log_probs,) = autocast.raised(log_probs)
     number = NUMBERS[checked_reduction(None, None, reduction)]
-    return _ctc.ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
-    )
+    return _ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 # Distances ----------------------------------------------------------------------------------------
@@ -1214,15 +1166,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     shape = _broadcast(x1.shape, x2.shape)
     x1, x2 = x1.expand(shape), x2.expand(shape)
-    return (
-        x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))
-    ).sum(dim)
+    return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
 
 
 @public(also="nn.functional.pairwise_distance")
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 
     Args:

@@ -21,9 +21,7 @@ __all__ = ["pad"]
 
 
 @public("nn.functional.pad")
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Return `input` with a border.
 
     Args:
@@ -51,9 +49,7 @@ def pad(
     try:
         widths = tuple([operator.index(each) for each in pad])
     except TypeError:
-        raise TypeError(
-            f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"
-        ) from None
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}") from None
     shape = input._array.shape
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
@@ -72,9 +68,7 @@ def pad(
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(widths) // 2
     if n not in (1, 2, 3) or len(shape) not in (n + 1, n + 2):
-        raise NotImplementedError(
-            f"Padding size {len(widths)} is not supported for {len(shape)}D input tensor."
-        )
+        raise NotImplementedError(f"Padding size {len(widths)} is not supported for {len(shape)}D input tensor.")
     pairs = [(widths[2 * k], widths[2 * k + 1]) for k in range(n)][::-1]
     _check(input, mode, pairs, n)
     if autocast.on and (mode == "replicate" or (mode == "reflect" and n < 3)):
@@ -125,9 +119,7 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
             )
             raise RuntimeError(f"input ({before_all}) is too small. Calculated output {after_all}")
         if min(made) < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {min(made)}: {made}"
-            )
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(made)}: {made}")
 
 
 @functools.lru_cache(256)

@@ -60,9 +60,7 @@ def max_pool1d(
         >>> torch.nn.functional.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
-    return pool.max_pool(
-        "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1
-    )
+    return pool.max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
 @public("nn.functional.max_pool1d_with_indices")
@@ -82,9 +80,7 @@ def max_pool1d_with_indices(
         >>> torch.nn.functional.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)[1].numel()
         2
     """
-    return pool.max_pool(
-        "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1
-    )
+    return pool.max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1)
 
 
 @public("nn.functional.max_pool2d")
@@ -120,9 +116,7 @@ def max_pool2d(
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
     """
-    return pool.max_pool(
-        "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2
-    )
+    return pool.max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
 @public("nn.functional.max_pool2d_with_indices")
@@ -142,9 +136,7 @@ def max_pool2d_with_indices(
         >>> torch.nn.functional.max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2)[1].numel()
         4
     """
-    return pool.max_pool(
-        "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 2
-    )
+    return pool.max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 2)
 
 
 @public("nn.functional.max_pool3d")
@@ -181,9 +173,7 @@ def max_pool3d(
     """
     if autocast.on and not return_indices:
         (input,) = autocast.raised(input)
-    return pool.max_pool(
-        "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3
-    )
+    return pool.max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
 
 
 @public("nn.functional.max_pool3d_with_indices")
@@ -203,9 +193,7 @@ def max_pool3d_with_indices(
         >>> torch.nn.functional.max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 2)[1].numel()
         1
     """
-    return pool.max_pool(
-        "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 3
-    )
+    return pool.max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 3)
 
 
 # Adaptive windows ---------------------------------------------------------------------------------
@@ -395,15 +383,7 @@ def avg_pool2d(
                  [10.5000, 12.5000]]])
     """
     return pool.avg_pool(
-        "avg_pool2d",
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        2,
+        "avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
     )
 
 
@@ -437,15 +417,7 @@ def avg_pool3d(
         tensor([[[[3.5000]]]])
     """
     return pool.avg_pool(
-        "avg_pool3d",
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        3,
+        "avg_pool3d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
     )
 
 
@@ -474,13 +446,7 @@ def _lp_pool(
 
 
 @public("nn.functional.lp_pool1d")
-def lp_pool1d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last dimension.
 
     Args:
@@ -502,13 +468,7 @@ def lp_pool1d(
 
 
 @public("nn.functional.lp_pool2d")
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Tensor:
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last two dimensions.
 
     Args:
@@ -530,13 +490,7 @@ def lp_pool2d(
 
 
 @public("nn.functional.lp_pool3d")
-def lp_pool3d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Tensor:
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last three dimensions.
 
     Args:
@@ -616,13 +570,7 @@ def fractional_max_pool2d_with_indices(
         torch.Size([1, 3, 3])
     """
     return pool.fractional_max_pool(
-        "fractional_max_pool2d",
-        input,
-        kernel_size,
-        output_size,
-        output_ratio,
-        _random_samples,
-        2,
+        "fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples, 2
     )
 
 
@@ -682,13 +630,7 @@ def fractional_max_pool3d_with_indices(
         torch.Size([1, 2, 2, 2])
     """
     return pool.fractional_max_pool(
-        "fractional_max_pool3d",
-        input,
-        kernel_size,
-        output_size,
-        output_ratio,
-        _random_samples,
-        3,
+        "fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples, 3
     )
 
 
@@ -707,10 +649,7 @@ def _unpool_size(
     strides = kernel if stride is None else _several(stride, n)
     pads = _several(padding, n)
     shape = input.shape
-    usual = [
-        (shape[d - len(kernel)] - 1) * strides[d] + kernel[d] - 2 * pads[d]
-        for d in range(len(kernel))
-    ]
+    usual = [(shape[d - len(kernel)] - 1) * strides[d] + kernel[d] - 2 * pads[d] for d in range(len(kernel))]
     if output_size is None:
         return tuple(usual)
     if len(output_size) == len(kernel) + 2:
@@ -724,20 +663,14 @@ def _unpool_size(
     for d, (length, step) in enumerate(zip(usual, strides, strict=True)):
         if not length - step < output_size[d] < length + step:
             raise ValueError(
-                f'invalid output_size "{output_size}" (dim {d} must be between {length - step} and '
-                f"{length + step})"
+                f'invalid output_size "{output_size}" (dim {d} must be between {length - step} and {length + step})'
             )
     return tuple(output_size)
 
 
 @public("nn.functional.max_unpool1d", autocast="float32")
 def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """Return zeros with the maxima of `max_pool1d` at their places.
 
@@ -766,12 +699,7 @@ def max_unpool1d(
 
 @public("nn.functional.max_unpool2d", autocast="float32")
 def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """Return zeros with the maxima of `max_pool2d` at their places.
 
@@ -801,12 +729,7 @@ def max_unpool2d(
 
 @public("nn.functional.max_unpool3d", autocast="float32")
 def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
     """Return zeros with the maxima of `max_pool3d` at their places.
 

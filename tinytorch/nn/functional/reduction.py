@@ -7,9 +7,7 @@ import warnings
 NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def checked_reduction(
-    size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3
-) -> str:
+def checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
     """Return the reduction that a loss is asked for, by its name or by the deprecated arguments.
 
     Raises:
@@ -61,9 +59,7 @@ def get_enum(reduction: str) -> int:
     return NUMBERS[checked_reduction(None, None, reduction)]
 
 
-def legacy_get_string(
-    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
-) -> str:
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """Return the reduction that the deprecated arguments of losses stand for; None means True.
 
     Example:
@@ -74,9 +70,7 @@ def legacy_get_string(
     return _of_flags(size_average, reduce, 3 if emit_warning else None)
 
 
-def legacy_get_enum(
-    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
-) -> int:
+def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
     """Return the number of the reduction that the deprecated arguments stand for.
 
     Example:

@@ -7,19 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.functional.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-)
+from tinytorch.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops import autocast
 from tinytorch.ops.nn import resample
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import check_tensor
 
-__all__ = [
-    "affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest",
-]  # fmt: skip
+__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -69,8 +63,7 @@ def interpolate(
     check_tensor(input, "interpolate")
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError(
-            "align_corners option can only be set with the interpolating modes: linear | "
-            "bilinear | bicubic | trilinear"
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
     n = input.ndim - 2
     sizes, factors = _sizes_or_factors(input, size, scale_factor, n)
@@ -82,8 +75,7 @@ def interpolate(
         factors = None
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires "
-            "a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
     if n in _AREA:
         if mode == "area":
@@ -101,9 +93,7 @@ def interpolate(
             full = f"{mode}-aa" if antialias else mode
             return resample.upsample(input, full, sizes, factors, bool(align_corners))
         if mode in _LINEAR:
-            raise NotImplementedError(
-                f"Got {n + 2}D input, but {mode} mode needs {_LINEAR[mode]}D input"
-            )
+            raise NotImplementedError(f"Got {n + 2}D input, but {mode} mode needs {_LINEAR[mode]}D input")
     raise NotImplementedError(
         "Input Error: Only 3D, 4D and 5D input Tensors supported"
         f" (got {n + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
@@ -151,11 +141,7 @@ def _sizes_or_factors(
 
 @public("nn.functional.upsample")
 def upsample(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """Return `interpolate(input, size, scale_factor, mode, align_corners)`; deprecated.
 
@@ -198,19 +184,12 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=3,
-    )
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
 
 
 @public("nn.functional.grid_sample")
 def grid_sample(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Return `input` sampled at the places of `grid`.
 
@@ -243,8 +222,7 @@ def grid_sample(
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     if mode not in modes:
         raise ValueError(
-            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
-            f"but got: '{mode}'"
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
     if padding_mode not in paddings:
         raise ValueError(
@@ -253,9 +231,7 @@ def grid_sample(
         )
     if align_corners is None:
         warnings.warn(_GRID_WARNING, stacklevel=2)
-    return resample.grid_sampler(
-        input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners)
-    )
+    return resample.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners))
 
 
 @public("nn.functional.affine_grid")
@@ -289,8 +265,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if theta.ndim != 3 or theta.shape[-2:] != (n, n + 1):
         raise ValueError(
-            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
-            f"Got {theta.shape}."
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {theta.shape}."
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

@@ -177,7 +177,7 @@ def _named(function: str, position: int, reduction: Any) -> str:
 @public()
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`nn.functional.binary_cross_entropy_with_logits` with a number as `reduction`.
 
     Example:
@@ -186,9 +186,7 @@ def binary_cross_entropy_with_logits(
         tensor(0.6931)
     """
     how = _named("binary_cross_entropy_with_logits", 5, reduction)
-    return functional.binary_cross_entropy_with_logits(
-        input, target, weight, reduction=how, pos_weight=pos_weight
-    )
+    return functional.binary_cross_entropy_with_logits(input, target, weight, reduction=how, pos_weight=pos_weight)
 
 
 @public()
@@ -207,9 +205,7 @@ def cosine_embedding_loss(
 
 
 @public()
-def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
-) -> Tensor:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss` with a number as `reduction`.
 
     Example:
@@ -222,9 +218,7 @@ def hinge_embedding_loss(
 
 
 @public()
-def kl_div(
-    input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False
-) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div` with a number as `reduction`.
 
     Example:
@@ -253,9 +247,7 @@ def margin_ranking_loss(
 
 
 @public()
-def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
-) -> Tensor:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss` with a number as `reduction`, and no defaults.
 
     Example:
@@ -280,6 +272,4 @@ def triplet_margin_loss(
         tensor(0.5858)
     """
     how = _named("triplet_margin_loss", 8, reduction)
-    return functional.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=how
-    )
+    return functional.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=how)

@@ -42,13 +42,7 @@ from tinytorch.nn.modules.batchnorm import (
     SyncBatchNorm,
 )
 from tinytorch.nn.modules.channelshuffle import ChannelShuffle
-from tinytorch.nn.modules.container import (
-    ModuleDict,
-    ModuleList,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
+from tinytorch.nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from tinytorch.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -64,14 +58,7 @@ from tinytorch.nn.modules.conv import (
     LazyConvTranspose3d,
 )
 from tinytorch.nn.modules.distance import CosineSimilarity, PairwiseDistance
-from tinytorch.nn.modules.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
+from tinytorch.nn.modules.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from tinytorch.nn.modules.flatten import Flatten, Unflatten
 from tinytorch.nn.modules.fold import Fold, Unfold
 from tinytorch.nn.modules.instancenorm import (
@@ -108,13 +95,7 @@ from tinytorch.nn.modules.loss import (
     TripletMarginWithDistanceLoss,
 )
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.modules.normalization import (
-    CrossMapLRN2d,
-    GroupNorm,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
+from tinytorch.nn.modules.normalization import CrossMapLRN2d, GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from tinytorch.nn.modules.padding import (
     CircularPad1d,
     CircularPad2d,
@@ -156,16 +137,7 @@ from tinytorch.nn.modules.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from tinytorch.nn.modules.rnn import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNBase,
-    RNNCell,
-    RNNCellBase,
-)
+from tinytorch.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from tinytorch.nn.modules.sparse import Embedding, EmbeddingBag
 from tinytorch.nn.modules.transformer import (
     Transformer,

@@ -49,9 +49,7 @@ class BackwardHooks:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.inputs: list[
-            int
-        ] = []  # positions of the arguments that are tensors, if any requires grad
+        self.inputs: list[int] = []  # positions of the arguments that are tensors, if any requires grad
         self.outputs: list[int] = []
         self.n_inputs = 0
         self.n_outputs = 0
@@ -99,9 +97,7 @@ class BackwardHooks:
         grad_inputs = (None,) * self.n_inputs
         for hook in self.hooks:
             replaced = hook(self.module, grad_inputs, grad_outputs)
-            if replaced is not None and not (
-                isinstance(replaced, tuple) and all(grad is None for grad in replaced)
-            ):
+            if replaced is not None and not (isinstance(replaced, tuple) and all(grad is None for grad in replaced)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always "
                     "return None or None for all gradients."
@@ -125,9 +121,7 @@ class BackwardHooks:
         return tuple(grad_inputs[i] for i in self.inputs)
 
 
-def _through_identity(
-    values: tuple[Any, ...], rule: Rule, materialize: bool
-) -> tuple[list[int], tuple[Any, ...]]:
+def _through_identity(values: tuple[Any, ...], rule: Rule, materialize: bool) -> tuple[list[int], tuple[Any, ...]]:
     """Return the positions of the tensors, and `values` with these led through the identity.
 
     Where nothing is recorded, or no tensor requires grad, there are no positions and `values` stay
@@ -141,9 +135,7 @@ def _through_identity(
     for i, tensor in zip(positions, passed, strict=True):
         replaced[i] = tensor
     made = type(values)
-    return positions, tuple(replaced) if made is tuple else made(
-        *replaced
-    )  # a named tuple stays one
+    return positions, tuple(replaced) if made is tuple else made(*replaced)  # a named tuple stays one
 
 
 def _spread(positions: Sequence[int], grads: Grads, size: int) -> Grads:

@@ -113,16 +113,12 @@ class Hardtanh(Module):
         super().__init__()
         if min_value is not None:
             warnings.warn(
-                "keyword argument `min_value` is deprecated and renamed to `min_val`",
-                FutureWarning,
-                stacklevel=2,
+                "keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2
             )
             min_val = min_value
         if max_value is not None:
             warnings.warn(
-                "keyword argument `max_value` is deprecated and renamed to `max_val`",
-                FutureWarning,
-                stacklevel=2,
+                "keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2
             )
             max_val = max_value
         if max_val <= min_val:
@@ -207,9 +203,7 @@ class PReLU(Module):
         He et al., "Delving deep into rectifiers", 2015.
     """
 
-    def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
-    ) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
@@ -679,9 +673,7 @@ class Softmax2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the probabilities."""
         if input.dim() not in (3, 4):
-            raise ValueError(
-                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
-            )
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
 
 
@@ -764,11 +756,7 @@ class MultiheadAttention(Module):
         def made(*shape: int) -> Parameter:
             return Parameter(empty(shape, device=device, dtype=dtype))
 
-        separate = {
-            "q_proj_weight": embed_dim,
-            "k_proj_weight": self.kdim,
-            "v_proj_weight": self.vdim,
-        }
+        separate = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
         if self._qkv_same_embed_dim:
             self.in_proj_weight = made(3 * embed_dim, embed_dim)
             for name in separate:
@@ -778,18 +766,14 @@ class MultiheadAttention(Module):
                 self.register_parameter(name, made(embed_dim, features))
             self.register_parameter("in_proj_weight", None)
         self.register_parameter("in_proj_bias", made(3 * embed_dim) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(
-            embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
-        )
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self.bias_k = made(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = made(1, 1, embed_dim) if add_bias_kv else None
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        for weight in (
-            self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
-        ):  # fmt: skip
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 initial.xavier_uniform_(weight)
         if self.in_proj_bias is not None and self.out_proj.bias is not None:
@@ -811,9 +795,7 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Return the result and the attention weights; arguments as `F.multi_head_attention_forward`."""
-        key_padding_mask = canonical_mask(
-            key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype
-        )
+        key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype)
         attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
         turned = self.batch_first and query.ndim == 3
         if turned:

@@ -91,8 +91,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             size = self.cutoffs[k + 1] - self.cutoffs[k]
             self.tail.append(
                 Sequential(
-                    Linear(in_features, hidden, False, device, dtype),
-                    Linear(hidden, size, False, device, dtype),
+                    Linear(in_features, hidden, False, device, dtype), Linear(hidden, size, False, device, dtype)
                 )
             )
 
@@ -108,9 +107,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         batched = target_.dim() > 0
         if target_.dim() == 1:
             if input_.size(0) != target_.size(0):
-                raise RuntimeError(
-                    "Input and target should have the same size in the batch dimension."
-                )
+                raise RuntimeError("Input and target should have the same size in the batch dimension.")
             if input_.dim() != 2:
                 raise RuntimeError(
                     f"1D target tensor expects 2D input tensors, but found inputs with size {input_.size()}"
@@ -180,8 +177,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         best = head_output.argmax(dim=1)
         rare = (best >= self.shortlist_size).nonzero().squeeze(1)
         if rare.numel():
-            among = self._get_full_log_prob(
-                input.index_select(0, rare), head_output.index_select(0, rare)
-            )
+            among = self._get_full_log_prob(input.index_select(0, rare), head_output.index_select(0, rare))
             best = best.index_copy(0, rare, among.argmax(dim=1))
         return best

@@ -65,20 +65,14 @@ class _NormBase(Module):
                 ones(num_features, device=device, dtype=dtype),
                 tensor(0, dtype=dtypes.int64, device=device),
             )
-        for name, buffer in zip(
-            ("running_mean", "running_var", "num_batches_tracked"), buffers, strict=True
-        ):
+        for name, buffer in zip(("running_mean", "running_var", "num_batches_tracked"), buffers, strict=True):
             self.register_buffer(name, buffer)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
         """Set the running mean to 0, the running variance to 1 and the count to 0 again."""
         if self.track_running_stats:
-            for buffer, value in (
-                (self.running_mean, 0),
-                (self.running_var, 1),
-                (self.num_batches_tracked, 0),
-            ):
+            for buffer, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
                 if buffer is not None:
                     buffer.fill_(value)
 
@@ -116,18 +110,10 @@ class _NormBase(Module):
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             # Version 1 did not count.
             state_dict[key] = (
-                tensor(0, dtype=dtypes.int64)
-                if self.num_batches_tracked is None
-                else self.num_batches_tracked
+                tensor(0, dtype=dtypes.int64) if self.num_batches_tracked is None else self.num_batches_tracked
             )
         super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
 
@@ -394,9 +380,7 @@ class SyncBatchNorm(_BatchNorm):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
-        )
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:

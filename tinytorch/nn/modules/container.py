@@ -97,10 +97,7 @@ class Sequential(Module):
 
     def _other(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is "
-                "given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return other
 
     def __mul__(self, other: int) -> Sequential:
@@ -257,10 +254,7 @@ class ModuleList(Module):
             3
         """
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got "
-                f"{type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for i, module in enumerate(modules, len(self)):
             self.add_module(str(i), module)
         return self
@@ -299,11 +293,7 @@ class ModuleList(Module):
             line = f"({first}): {text}" if count == 1 else f"({first}-{last}): {count} x {text}"
             lines.append(line.replace("\n", "\n  "))  # empty lines too, unlike Module's
             first = last + 1
-        return (
-            f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
-            if lines
-            else f"{self._get_name()}()"
-        )
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
 class ModuleDict(Module):
@@ -419,8 +409,7 @@ def _pairs(self: Module, given: Any, sort: bool) -> list[tuple[Any, Any]]:
     name = type(self).__name__
     if not isinstance(given, Iterable):
         raise TypeError(
-            f"{name}.update should be called with an iterable of key/value pairs, but got "
-            f"{type(given).__name__}"
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
         )
     if isinstance(given, (OrderedDict, ModuleDict, ParameterDict)):
         return list(given.items())
@@ -429,24 +418,16 @@ def _pairs(self: Module, given: Any, sort: bool) -> list[tuple[Any, Any]]:
     pairs = list(given)
     for i, pair in enumerate(pairs):
         if not isinstance(pair, Iterable):
-            raise TypeError(
-                f"{name} update sequence element #{i} should be Iterable; is{type(pair).__name__}"
-            )
+            raise TypeError(f"{name} update sequence element #{i} should be Iterable; is{type(pair).__name__}")
         if len(pair) != 2:  # type: ignore[arg-type]
             length = len(pair)  # type: ignore[arg-type]
-            raise ValueError(
-                f"{name} update sequence element #{i} has length {length}; 2 is required"
-            )
+            raise ValueError(f"{name} update sequence element #{i} has length {length}; 2 is required")
     return pairs
 
 
 def _as_parameter(value: Any) -> Any:
     """Return a tensor as a parameter, and anything else as it is."""
-    return (
-        Parameter(value)
-        if isinstance(value, Tensor) and not isinstance(value, Parameter)
-        else value
-    )
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
 def _describe(key: Any, value: Any, kind: Any) -> str:
@@ -454,9 +435,7 @@ def _describe(key: Any, value: Any, kind: Any) -> str:
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     name = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return (
-        f"  ({key}): {name} containing: [{kind(value)} of size {'x'.join(map(str, value.shape))}]"
-    )
+    return f"  ({key}): {name} containing: [{kind(value)} of size {'x'.join(map(str, value.shape))}]"
 
 
 class ParameterList(Module):
@@ -521,10 +500,7 @@ class ParameterList(Module):
             3
         """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, but got "
-                f"{type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
             self.append(value)
         return self

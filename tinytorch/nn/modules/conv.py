@@ -61,16 +61,12 @@ class _ConvNd(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ValueError(
-                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
-                )
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
             if padding == "same" and any(each != 1 for each in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         modes = {"zeros", "reflect", "replicate", "circular"}
         if padding_mode not in modes:
-            raise ValueError(
-                f"padding_mode must be one of {modes}, but got padding_mode='{padding_mode}'"
-            )
+            raise ValueError(f"padding_mode must be one of {modes}, but got padding_mode='{padding_mode}'")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.dilation, self.transposed = dilation, transposed
@@ -117,10 +113,7 @@ class _ConvNd(Module):
     def extra_repr(self) -> str:
         """Return the settings, those with their default left out."""
         dims = len(self.kernel_size)
-        text = (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}"
-        )
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         if self.padding != (0,) * dims:
             text += f", padding={self.padding}"
         if self.dilation != (1,) * dims:
@@ -324,9 +317,7 @@ class _ConvTransposeNd(_ConvNd):
         dilations = dilation or (1,) * dims
         least = [
             (n - 1) * s - 2 * p + d * (k - 1) + 1
-            for n, s, p, d, k in zip(
-                input.shape[others:], stride, padding, dilations, kernel_size, strict=True
-            )
+            for n, s, p, d, k in zip(input.shape[others:], stride, padding, dilations, kernel_size, strict=True)
         ]
         most = [low + s - 1 for low, s in zip(least, stride, strict=True)]
         if any(not low <= n <= high for low, n, high in zip(least, output_size, most, strict=True)):
@@ -336,23 +327,14 @@ class _ConvTransposeNd(_ConvNd):
             )
         return [n - low for n, low in zip(output_size, least, strict=True)]
 
-    def _transposed(
-        self, function: Any, dims: int, input: Tensor, output_size: Sequence[int] | None
-    ) -> Tensor:
+    def _transposed(self, function: Any, dims: int, input: Tensor, output_size: Sequence[int] | None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         more = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, dims, self.dilation
         )
         out: Tensor = function(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            more,
-            self.groups,
-            self.dilation,
+            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
         )
         return out
 
@@ -538,9 +520,7 @@ class _LazyConv(_LazyConvXdMixin):
         dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(
-            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
-        )
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._wait(out_channels, bias, device, dtype)
 
 
@@ -554,7 +534,7 @@ class _LazyConvTranspose(_LazyConvXdMixin):
     ) -> None:  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
-        )  # fmt: skip
+        )
         self._wait(out_channels, bias, device, dtype)
 
 

@@ -45,9 +45,7 @@ class Fold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the images, `(N, C, H, W)`."""
-        return F.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -79,7 +77,7 @@ class Unfold(Module):
 
     def __init__(
         self, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
@@ -90,7 +88,4 @@ class Unfold(Module):
 
     def extra_repr(self) -> str:
         """Return the settings."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -28,9 +28,7 @@ class _InstanceNorm(_NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
-        )
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self) -> int:
         raise NotImplementedError
@@ -61,13 +59,7 @@ class _InstanceNorm(_NormBase):
                 for key in found:
                     state_dict.pop(key)
         super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
     def forward(self, input: Tensor) -> Tensor:

@@ -42,26 +42,18 @@ class LazyModuleMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
-        self._initialize_hook = self.register_forward_pre_hook(
-            self._infer_parameters, with_kwargs=True
-        )
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         # What has no shape yet goes as it is: it cannot be detached.
         for name, param in self._parameters.items():
             if param is not None:
-                destination[prefix + name] = (
-                    param if is_lazy(param) or keep_vars else param.detach()
-                )
+                destination[prefix + name] = param if is_lazy(param) or keep_vars else param.detach()
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = (
-                    buffer if is_lazy(buffer) or keep_vars else buffer.detach()
-                )
+                destination[prefix + name] = buffer if is_lazy(buffer) or keep_vars else buffer.detach()
 
-    def _load_member(
-        self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool
-    ) -> str | None:
+    def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
         if is_lazy(tensor) and is_lazy(loaded):
             return None  # neither has anything
         found: str | None = super()._load_member(name, tensor, key, loaded, assign)  # type: ignore[misc]
@@ -83,18 +75,14 @@ class LazyModuleMixin:
         Raises:
             NotImplementedError: the subclass does not.
         """
-        raise NotImplementedError(
-            f"initialize_parameters is not implemented for {type(self).__name__}"
-        )
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
         """Return whether a parameter or buffer has no shape yet."""
         members = itertools.chain(self._parameters.values(), self._buffers.values())
         return any(is_lazy(each) for each in members)
 
-    def _infer_parameters(
-        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
-    ) -> None:
+    def _infer_parameters(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         """Initialize the parameters by the arguments of the first call, and become `cls_to_become`."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():

@@ -63,12 +63,7 @@ class Linear(Module):
     bias: Tensor | None
 
     def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__()
         self.in_features = in_features
@@ -103,10 +98,7 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes, and whether there is a bias."""
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -168,9 +160,7 @@ class Bilinear(Module):
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""
         if self.in1_features <= 0:
-            raise ValueError(
-                f"in1_features must be > 0, but got (in1_features={self.in1_features})"
-            )
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -207,9 +197,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     weight: Any
     bias: Any
 
-    def __init__(
-        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         # Without a bias for now: that one has its shape only when it is drawn, after the weight.
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)

@@ -86,10 +86,7 @@ _global_is_full_backward_hook: bool | None = None
 
 
 def _register(
-    hooks: OrderedDict[int, Hook],
-    hook: Hook,
-    prepend: bool = False,
-    **marks: tuple[OrderedDict[int, bool], bool],
+    hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False, **marks: tuple[OrderedDict[int, bool], bool]
 ) -> RemovableHandle:
     """Enter `hook` and return its handle.
 
@@ -248,10 +245,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     """Return device, dtype and `non_blocking` from the arguments of any form of `Module.to`."""
 
     def refuse() -> TypeError:
-        got = ", ".join(
-            [type(a).__name__ for a in args]
-            + [f"{k}={type(v).__name__}" for k, v in kwargs.items()]
-        )
+        got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
         return TypeError(
             f"to() received an invalid combination of arguments - got ({got}), but expected one "
             "of: (device=None, dtype=None, non_blocking=False), (dtype, non_blocking=False), "
@@ -276,11 +270,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         raise refuse()
     if flags[1]:
         raise RuntimeError(".to() does not accept copy argument")
-    return (
-        None if device is None else as_device(device),
-        None if dtype is None else dtypes.as_dtype(dtype),
-        flags[0],
-    )
+    return (None if device is None else as_device(device), None if dtype is None else dtypes.as_dtype(dtype), flags[0])
 
 
 def _is_dtype(value: Any) -> bool:
@@ -288,12 +278,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def _load_all(
-    module: Module,
-    state: Any,
-    prefix: str,
-    metadata: Any,
-    assign: bool,
-    found: tuple[list[str], list[str], list[str]],
+    module: Module, state: Any, prefix: str, metadata: Any, assign: bool, found: tuple[list[str], list[str], list[str]]
 ) -> None:
     """Load a module and those in it; `found` collects missing keys, unexpected ones and errors."""
     local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
@@ -322,9 +307,7 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
     Raises:
         NotImplementedError: the subclass does not.
     """
-    raise NotImplementedError(
-        f'Module [{type(self).__name__}] is missing the required "forward" function'
-    )
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
 # Module -------------------------------------------------------------------------------------------
@@ -382,17 +365,13 @@ class Module:
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() got an unexpected keyword argument "
-                    f"'{next(iter(kwargs))}'"
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
                 )
             if args:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() takes 1 positional argument but "
-                    f"{len(args) + 1} were given"
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        self.__dict__.update(
-            _fresh_state()
-        )  # not by assignment: __setattr__ looks for these very entries
+        self.__dict__.update(_fresh_state())  # not by assignment: __setattr__ looks for these very entries
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -423,8 +402,7 @@ class Module:
         self._check_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or "
-                "None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         self._buffers[name] = self._ask(_global_buffer_registration_hooks, name, tensor)
         if persistent:
@@ -550,8 +528,7 @@ class Module:
         elif parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter "
-                    "or None expected)"
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
         elif isinstance(value, Module) or (parameters is not None and name in members["_modules"]):
@@ -559,8 +536,7 @@ class Module:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             if value is not None and not isinstance(value, Module):
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module "
-                    "or None expected)"
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
             self._forget_elsewhere(name, "_modules")
             members["_modules"][name] = self._ask(_global_module_registration_hooks, name, value)
@@ -610,12 +586,8 @@ class Module:
         super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
-        names = [
-            *dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers
-        ]  # fmt: skip
-        return sorted(
-            name for name in names if not name[0].isdigit()
-        )  # not the "0", "1" of a Sequential
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in names if not name[0].isdigit())  # not the "0", "1" of a Sequential
 
     # By path --------------------------------------------------------------------------------------
 
@@ -758,9 +730,7 @@ class Module:
             >>> [(name, tuple(each.shape)) for name, each in model.named_parameters()]
             [('0.weight', (1, 2)), ('0.bias', (1,))]
         """
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers, each once; `recurse=False`: this module's own only.
@@ -783,9 +753,7 @@ class Module:
             >>> [name for name, _ in torch.nn.BatchNorm1d(2).named_buffers()]
             ['running_mean', 'running_var', 'num_batches_tracked']
         """
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
         """Yield the modules directly below this one, each once.
@@ -980,8 +948,7 @@ class Module:
         device, dtype, non_blocking = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
         form = kwargs.get("memory_format")
 
@@ -1179,8 +1146,7 @@ class Module:
                     continue
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
                     raise RuntimeError(
-                        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                        f"but got {replaced}."
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
                     )
                 args, kwargs = replaced
             else:
@@ -1243,19 +1209,11 @@ class Module:
             tensor([1., 1.])
         """
         return _register(
-            self._forward_pre_hooks,
-            hook,
-            prepend,
-            with_kwargs=(self._forward_pre_hooks_with_kwargs, with_kwargs),
+            self._forward_pre_hooks, hook, prepend, with_kwargs=(self._forward_pre_hooks_with_kwargs, with_kwargs)
         )
 
     def register_forward_hook(
-        self,
-        hook: Hook,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Run `hook(module, args, output)` after `forward`; what it returns replaces the output.
 
@@ -1371,8 +1329,7 @@ class Module:
             {'_extra_state': 3}
         """
         raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called: a "
-            "subclass defines it."
+            "Reached a code path in Module.get_extra_state() that should never be called: a subclass defines it."
         )
 
     def set_extra_state(self, state: Any) -> None:
@@ -1396,13 +1353,10 @@ class Module:
             7
         """
         raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called: a "
-            "subclass defines it."
+            "Reached a code path in Module.set_extra_state() that should never be called: a subclass defines it."
         )
 
-    def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Return an ordered dictionary of path -> tensor of all parameters and persistent buffers.
 
         The tensors share memory with the module.
@@ -1419,11 +1373,7 @@ class Module:
             ['0.weight', '0.bias']
         """
         if args:
-            warnings.warn(
-                "Positional args are being deprecated, use kwargs instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -1438,9 +1388,7 @@ class Module:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
-                module.state_dict(
-                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
-                )
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._state_dict_hooks.values():
             replaced = hook(self, destination, prefix, local_metadata)
             if replaced is not None:
@@ -1504,9 +1452,7 @@ class Module:
                     errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
         if errors:
             listed = "\n\t".join(errors)
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
-            )
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return _IncompatibleKeys(missing, unexpected)
 
     def _load_from_state_dict(
@@ -1525,15 +1471,7 @@ class Module:
         (`local_metadata["version"]`).
         """
         for hook in self._load_state_dict_pre_hooks.values():
-            hook(
-                state_dict,
-                prefix,
-                local_metadata,
-                strict,
-                missing_keys,
-                unexpected_keys,
-                error_msgs,
-            )
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         own = self._own_state()
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, tensor in own.items():
@@ -1561,9 +1499,7 @@ class Module:
                     if name not in (self._modules if dot else own):
                         unexpected_keys.append(key)
 
-    def _load_member(
-        self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool
-    ) -> str | None:
+    def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
         """Give the member `tensor` the value `loaded`; return what went wrong, or None."""
         if not isinstance(loaded, Tensor):
             return (
@@ -1571,9 +1507,7 @@ class Module:
                 f"object from checkpoint but received {type(loaded)}"
             )
         if len(tensor.shape) == 0 and len(loaded.shape) == 1 and loaded.shape[0] == 1:
-            loaded = loaded.squeeze(
-                0
-            )  # checkpoints of long ago have one-element vectors for 0-d tensors
+            loaded = loaded.squeeze(0)  # checkpoints of long ago have one-element vectors for 0-d tensors
         if loaded.shape != tensor.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
@@ -1653,12 +1587,8 @@ class Module:
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(
-        self, hook: Hook, with_module: bool = False
-    ) -> RemovableHandle:
-        return _register(
-            self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None)
-        )
+    def _register_load_state_dict_pre_hook(self, hook: Hook, with_module: bool = False) -> RemovableHandle:
+        return _register(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after loading; it may change the lists in place.
@@ -1739,10 +1669,7 @@ def _overrides(module: Module, method: str) -> bool:
 
 def _as_pytorch_shows(node: Any) -> Callable[[Hook], Hook] | None:
     """Return what makes a hook of a node see a weight's gradient as PyTorch's, whose node has the transpose."""
-    within = [
-        isinstance(edge[0], Within) and edge[0].name().startswith("TBackward")
-        for edge in node.next_functions
-    ]
+    within = [isinstance(edge[0], Within) and edge[0].name().startswith("TBackward") for edge in node.next_functions]
     if True not in within:
         return None
 

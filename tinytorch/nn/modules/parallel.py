@@ -24,9 +24,7 @@ class DataParallel(Module):
         ['module.weight', 'module.bias']
     """
 
-    def __init__(
-        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         self.module = module
         self.device_ids: list[int] = []

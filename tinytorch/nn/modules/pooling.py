@@ -174,9 +174,7 @@ class MaxUnpool1d(_MaxUnpool):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool1d`."""
-        return functional.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return functional.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -202,9 +200,7 @@ class MaxUnpool2d(_MaxUnpool):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool2d`."""
-        return functional.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return functional.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -230,9 +226,7 @@ class MaxUnpool3d(_MaxUnpool):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool3d`."""
-        return functional.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return functional.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class _AvgPool(Module):
@@ -279,12 +273,7 @@ class AvgPool1d(_AvgPool):
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
         return functional.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
 
@@ -403,9 +392,7 @@ class _FractionalMaxPool(Module):
         self.output_size = None if output_size is None else _tuple(output_size, n)
         self.output_ratio = None if output_ratio is None else _tuple(output_ratio, n)
         if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{name} requires specifying either an output size, or a pooling ratio"
-            )
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < each < 1 for each in self.output_ratio):
@@ -471,9 +458,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 
 class _LPPool(Module):
-    def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-    ) -> None:
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
@@ -505,9 +490,7 @@ class LPPool1d(_LPPool):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the norms."""
-        return functional.lp_pool1d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+        return functional.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPool):
@@ -527,9 +510,7 @@ class LPPool2d(_LPPool):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the norms."""
-        return functional.lp_pool2d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+        return functional.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPool):
@@ -549,9 +530,7 @@ class LPPool3d(_LPPool):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the norms."""
-        return functional.lp_pool3d(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+        return functional.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class _AdaptiveMaxPool(Module):

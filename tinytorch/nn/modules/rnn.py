@@ -89,14 +89,9 @@ class RNNBase(Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        if (
-            not isinstance(dropout, numbers.Number)
-            or isinstance(dropout, bool)
-            or not 0 <= dropout <= 1
-        ):
+        if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an "
-                "element being zeroed"
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and num_layers == 1:
             warnings.warn(
@@ -134,17 +129,13 @@ class RNNBase(Module):
         if self.input_size <= 0:
             raise ValueError("input_size must be greater than zero")
         if not isinstance(self.hidden_size, int):
-            raise TypeError(
-                f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}"
-            )
+            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
         if self.hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if self.proj_size < 0:
-            raise ValueError(
-                "proj_size should be a positive integer or zero to disable projections"
-            )
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
         if self.mode not in _GATES:
@@ -197,15 +188,13 @@ class RNNBase(Module):
             batch = input.shape[0 if self.batch_first else 1]
         return (self.num_layers * (2 if self.bidirectional else 1), batch, size)
 
-    def get_expected_hidden_size(
-        self, input: Tensor, batch_sizes: Tensor | None
-    ) -> tuple[int, ...]:
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, ...]:
         """Return the shape that the hidden state must have for this input."""
         return self._expected(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, ...], msg: str = "Expected hidden size {}, got {}"
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Raise a RuntimeError unless `hx` has the expected shape."""
         if hx.shape != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
@@ -230,14 +219,10 @@ class RNNBase(Module):
         """Return a given state with a dimension for the batch, having checked how many dimensions it has."""
         if batched:
             if hx.ndim != 3:
-                raise RuntimeError(
-                    f"For batched 3-D input, hx should also be 3-D but got {hx.ndim}-D tensor"
-                )
+                raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {hx.ndim}-D tensor")
             return hx
         if hx.ndim != 2:
-            raise RuntimeError(
-                f"For unbatched 2-D input, hx should also be 2-D but got {hx.ndim}-D tensor"
-            )
+            raise RuntimeError(f"For unbatched 2-D input, hx should also be 2-D but got {hx.ndim}-D tensor")
         return hx.unsqueeze(1)
 
     def _unbatched(self, hx: Any) -> Any:
@@ -263,9 +248,7 @@ class RNNBase(Module):
             RuntimeError: the sizes do not fit.
         """
         function = _FUNCTIONS[self.mode]
-        settings = (
-            self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
-        )  # fmt: skip
+        settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input
             if hx is None:
@@ -279,7 +262,7 @@ class RNNBase(Module):
         if input.ndim not in (2, 3):
             name = self.mode.partition("_")[0]
             kind = " tensor" if name == "RNN" else ""
-            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.ndim}D{kind} instead")  # fmt: skip
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.ndim}D{kind} instead")
         batched = input.ndim == 3
         dim = 0 if self.batch_first else 1
         if not batched:
@@ -298,11 +281,7 @@ class RNNBase(Module):
             "bidirectional": False,
         }  # fmt: skip
         shown = [f"{self.input_size}, {self.hidden_size}"]
-        shown += [
-            f"{name}={getattr(self, name)}"
-            for name, value in usual.items()
-            if getattr(self, name) != value
-        ]
+        shown += [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         return ", ".join(shown)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -355,9 +334,7 @@ class RNN(RNNBase):
         else:
             nonlinearity = kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(
-                f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
-            )
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
         self.nonlinearity = nonlinearity
 
@@ -419,10 +396,7 @@ class LSTM(RNNBase):
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless input and states fit."""
         self.check_input(input, batch_sizes)
-        expected = (
-            self.get_expected_hidden_size(input, batch_sizes),
-            self.get_expected_cell_size(input, batch_sizes),
-        )
+        expected = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         for k, shape in enumerate(expected):
             self.check_hidden_size(hidden[k], shape, f"Expected hidden[{k}] size {{}}, got {{}}")
 
@@ -446,10 +420,7 @@ class LSTM(RNNBase):
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        shapes = (
-            self.get_expected_hidden_size(input, batch_sizes),
-            self.get_expected_cell_size(input, batch_sizes),
-        )
+        shapes = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         return tuple([zeros(shape, dtype=input.dtype) for shape in shapes])
 
     def _result(self, found: Any) -> tuple[Tensor, Any]:
@@ -528,13 +499,7 @@ class RNNCellBase(Module):
     weight_hh: Tensor
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        num_chunks: int,
-        device: Any = None,
-        dtype: Any = None,
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__()
         self.input_size = input_size
@@ -659,25 +624,16 @@ class LSTMCell(RNNCellBase):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the next states (h, c); `hx`, the states before, are zeros by default."""
         self._check(input, None)
         for k, each in enumerate(() if hx is None else hx):
             if each.ndim not in (1, 2):
-                raise ValueError(
-                    f"LSTMCell: Expected hx[{k}] to be 1D or 2D, got {each.ndim}D instead"
-                )
+                raise ValueError(f"LSTMCell: Expected hx[{k}] to be 1D or 2D, got {each.ndim}D instead")
         batched = input.ndim == 2
         if not batched:
             input = input.unsqueeze(0)
@@ -713,12 +669,7 @@ class GRUCell(RNNCellBase):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 

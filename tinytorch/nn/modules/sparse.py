@@ -79,9 +79,7 @@ class Embedding(Module):
             self.reset_parameters()
         else:
             if tuple(_weight.shape) != shape:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     @classmethod
@@ -140,13 +138,7 @@ class Embedding(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the rows at the indices, of shape `(*, embedding_dim)`."""
         return F.embedding(
-            input,
-            self.weight,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self) -> str:
@@ -227,9 +219,7 @@ class EmbeddingBag(Module):
             self.reset_parameters()
         else:
             if tuple(_weight.shape) != shape:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight)
         self.mode = mode
         self.sparse = sparse
@@ -295,12 +285,7 @@ class EmbeddingBag(Module):
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
-    def forward(
-        self,
-        input: Tensor,
-        offsets: Tensor | None = None,
-        per_sample_weights: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
         return F.embedding_bag(
             input,

@@ -110,9 +110,7 @@ class TransformerEncoderLayer(Module):
     ) -> None:
         super().__init__()
         options = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
-        )
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
         self.linear1 = Linear(d_model, dim_feedforward, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, **options)
@@ -145,9 +143,7 @@ class TransformerEncoderLayer(Module):
             src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
             is_causal: a hint that `src_mask` is the causal mask.
         """
-        padding = canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype
-        )
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
         if self.norm_first:
@@ -172,22 +168,15 @@ class TransformerEncoderLayer(Module):
             and attention.num_heads % 2 == 0
             and bool(self.activation_relu_or_gelu)
             and self.norm1.eps == self.norm2.eps
-            and not (
-                is_grad_enabled()
-                and (src.requires_grad or any(each.requires_grad for each in self.parameters()))
-            )
+            and not (is_grad_enabled() and (src.requires_grad or any(each.requires_grad for each in self.parameters())))
         )
 
     def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
         x = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
-        )[0]  # fmt: skip
+        )[0]
         out: Tensor = self.dropout1(x)
         return out
 
@@ -242,12 +231,8 @@ class TransformerDecoderLayer(Module):
     ) -> None:
         super().__init__()
         options = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
-        )
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
-        )
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **options)
         self.linear1 = Linear(d_model, dim_feedforward, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, **options)
@@ -298,30 +283,20 @@ class TransformerDecoderLayer(Module):
         return out
 
     def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
         x = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
-        )[0]  # fmt: skip
+        )[0]
         out: Tensor = self.dropout1(x)
         return out
 
     def _mha_block(
-        self,
-        x: Tensor,
-        mem: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
+        self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
         x = self.multihead_attn(
-            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-            need_weights=False,
-        )[0]  # fmt: skip
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )[0]
         out: Tensor = self.dropout2(x)
         return out
 
@@ -386,9 +361,7 @@ class TransformerEncoder(Module):
             src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
             is_causal: a hint that `mask` is the causal mask; None: find out.
         """
-        padding = canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype
-        )
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
         mask = canonical_mask(mask, "mask", None, "", src.dtype)
         first: Any = self.layers[0]
         is_causal = _is_causal(mask, is_causal, _length(src, first.self_attn.batch_first))
@@ -405,8 +378,7 @@ class TransformerEncoder(Module):
         if not (_fast_path.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
             return False
         if src.ndim != 3 or (
-            is_grad_enabled()
-            and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+            is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
         ):
             return False
         absent = padding._array != 0
@@ -421,9 +393,7 @@ def _why_not_nested(layer: Any) -> str:
         return ".norm_first was True"
     attention = layer.self_attn
     if not attention.batch_first:
-        return (
-            ".self_attn.batch_first was not True(use batch_first for better inference performance)"
-        )
+        return ".self_attn.batch_first was not True(use batch_first for better inference performance)"
     if not attention._qkv_same_embed_dim:
         return ".self_attn._qkv_same_embed_dim was not True"
     if attention.in_proj_bias is None:
@@ -472,9 +442,7 @@ class TransformerDecoder(Module):
         Without the hint `tgt_is_causal` it is found out whether `tgt_mask` is the causal mask.
         """
         first: Any = self.layers[0]
-        tgt_is_causal = _is_causal(
-            tgt_mask, tgt_is_causal, _length(tgt, first.self_attn.batch_first)
-        )
+        tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, first.self_attn.batch_first))
         out = tgt
         for layer in self.layers:
             out = layer(
@@ -534,9 +502,7 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         options = {"bias": bias, "device": device, "dtype": dtype}
-        of_layer = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-        )  # fmt: skip
+        of_layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
@@ -591,9 +557,7 @@ class Transformer(Module):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         out: Tensor = self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,

@@ -17,6 +17,4 @@ class DistributedDataParallel(Module):
     """
 
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call init_process_group."
-        )
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")

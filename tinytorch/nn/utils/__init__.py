@@ -20,10 +20,7 @@ from tinytorch.nn.utils.fusion import (
     fuse_linear_bn_weights,
 )
 from tinytorch.nn.utils.init import skip_init
-from tinytorch.nn.utils.memory_format import (
-    convert_conv2d_weight_memory_format,
-    convert_conv3d_weight_memory_format,
-)
+from tinytorch.nn.utils.memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
 from tinytorch.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from tinytorch.nn.utils.weight_norm import remove_weight_norm, weight_norm
 

@@ -69,9 +69,7 @@ def _merged(dicts: Any) -> Tensors:
     names = [name for each in dicts for name in each]
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
-        raise ValueError(
-            f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous"
-        )
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
     return {name: tensor for each in dicts for name, tensor in each.items()}
 
 
@@ -88,9 +86,7 @@ def replaced(module: Module, given: Tensors, tie_weights: bool, strict: bool) ->
             if names
         ]
         if problems:
-            raise RuntimeError(
-                f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems)
-            )
+            raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems))
     before: dict[str, Any] = {}
     try:
         for name, tensor in used.items():

@@ -12,10 +12,7 @@ from tinytorch.ops.create import tensor as make_tensor
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.shape import stack
 
-__all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
-    "get_total_norm",
-]  # fmt: skip
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -29,10 +26,7 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 
 
 def get_total_norm(
-    tensors: Tensors,
-    norm_type: float = 2.0,
-    error_if_nonfinite: bool = False,
-    foreach: bool | None = None,
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """Return the norm of all tensors' elements, as if they stood in one vector.
 
@@ -132,9 +126,7 @@ def clip_grad_norm_(
     """
     listed = _listed(parameters)
     if not listed and isinstance(parameters, Iterator):
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
-        )
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
@@ -161,8 +153,7 @@ def clip_grad_norm(
         tensor(1.4142)
     """
     warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
-        "`torch.nn.utils.clip_grad_norm_`.",
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
         stacklevel=2,
     )

@@ -9,9 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import ones_like, zeros_like
 
-__all__ = [
-    "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
-]  # fmt: skip
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
@@ -40,7 +38,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
-    )  # fmt: skip
+    )
     return fused
 
 
@@ -74,10 +72,7 @@ def fuse_conv_bn_weights(
     shape[1 if transpose else 0] = -1
     weight = (conv_w * factor.reshape(shape)).to(conv_w.dtype)
     bias = ((conv_b - bn_rm) * factor + bn_b).to(conv_b.dtype)
-    return (
-        Parameter(weight, conv_w.requires_grad),
-        Parameter(bias, conv_b.requires_grad),
-    )
+    return (Parameter(weight, conv_w.requires_grad), Parameter(bias, conv_b.requires_grad))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:

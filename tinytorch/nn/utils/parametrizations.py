@@ -70,16 +70,11 @@ class _SpectralNorm(Module):
     _u: Tensor
     _v: Tensor
 
-    def __init__(
-        self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
-    ) -> None:
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
-            raise IndexError(
-                "Dimension out of range (expected to be in range of "
-                f"[-{ndim}, {ndim - 1}] but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
             raise ValueError(
                 f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
@@ -122,7 +117,7 @@ class _SpectralNorm(Module):
 
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-) -> Module:  # fmt: skip
+) -> Module:
     """Parametrize a weight so that its largest singular value, by estimate, is 1; return the module.
 
     Args:
@@ -183,9 +178,7 @@ def _eps(x: Tensor) -> float:
 class _Orthogonal(Module):
     base: Tensor
 
-    def __init__(
-        self, weight: Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True
-    ) -> None:
+    def __init__(self, weight: Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -257,7 +250,7 @@ class _Orthogonal(Module):
 
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
-) -> Module:  # fmt: skip
+) -> Module:
     """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
 
     Args:
@@ -281,9 +274,7 @@ def orthogonal(
     """
     weight = _weight(module, name)
     if weight.ndim < 2:
-        raise ValueError(
-            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
-        )
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)
         orthogonal_map = "matrix_exp" if square else "householder"

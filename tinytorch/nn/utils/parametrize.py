@@ -121,12 +121,8 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             result = self()
             if not isinstance(result, Tensor):
-                raise ValueError(
-                    f"A parametrization must return a tensor. Got {type(result).__name__}."
-                )
-            for what, found, expected in (
-                ("dtype", result.dtype, dtype), ("shape", result.shape, shape),
-            ):  # fmt: skip
+                raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+            for what, found, expected in (("dtype", result.dtype, dtype), ("shape", result.shape, shape)):
                 if found != expected:
                     raise ValueError(
                         f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag "
@@ -148,20 +144,14 @@ class ParametrizationList(ModuleList):
             new: Any = value
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement right_inverse."
-                    )
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 new = module.right_inverse(new)
             if self.is_tensor:
                 if not isinstance(new, Tensor):
-                    raise ValueError(
-                        f"`right_inverse` should return a tensor. Got {type(new).__name__}"
-                    )
+                    raise ValueError(f"`right_inverse` should return a tensor. Got {type(new).__name__}")
                 new = [new]
             elif not isinstance(new, collections.abc.Sequence):
-                raise ValueError(
-                    f"'right_inverse' must return a sequence of tensors. Got {type(new).__name__}."
-                )
+                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(new).__name__}.")
             if len(new) != self.ntensors:
                 raise ValueError(
                     f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
@@ -263,12 +253,8 @@ def register_parametrization(
         if not unsafe:
             result = parametrization(given)
             if not isinstance(result, Tensor):
-                raise ValueError(
-                    f"A parametrization must return a tensor. Got {type(result).__name__}."
-                )
-            for what, found, expected in (
-                ("dtype", result.dtype, given.dtype), ("shape", result.shape, given.shape),
-            ):  # fmt: skip
+                raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+            for what, found, expected in (("dtype", result.dtype, given.dtype), ("shape", result.shape, given.shape)):
                 if found != expected:
                     raise ValueError(
                         f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` "
@@ -283,8 +269,7 @@ def register_parametrization(
                 else:
                     if not isinstance(inverse, Tensor):
                         raise ValueError(
-                            "parametrization.right_inverse must return a tensor. Got: "
-                            f"{type(inverse).__name__}"
+                            f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
                         )
                     for what, found, expected in (
                         ("dtype", inverse.dtype, given.dtype),
@@ -332,9 +317,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(found) > 0 if tensor_name is None else tensor_name in found
 
 
-def remove_parametrizations(
-    module: Module, tensor_name: str, leave_parametrized: bool = True
-) -> Module:
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Take the parametrizations of a tensor away; return the module.
 
     Args:

@@ -84,9 +84,7 @@ class BasePruningMethod:
         return kept
 
     @classmethod
-    def apply(
-        cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
-    ) -> Any:  # fmt: skip
+    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
         """Prune a module's parameter: `<name>_orig` and `<name>_mask` are made, and `<name>` is their product.
 
         Args:
@@ -123,9 +121,7 @@ class BasePruningMethod:
         if importance_scores is None:
             importance_scores = original
         elif importance_scores.shape != original.shape:
-            raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}"
-            )
+            raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
         if before:
             key, hook = before[0]
             del module._forward_pre_hooks[key]
@@ -146,9 +142,7 @@ class BasePruningMethod:
         module.register_forward_pre_hook(method)
         return method
 
-    def prune(
-        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
-    ) -> Tensor:
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
         """Return a tensor pruned, without any module.
 
         Args:
@@ -278,9 +272,7 @@ class PruningContainer(BasePruningMethod):
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
     if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
-        raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
-        )
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
@@ -294,9 +286,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
     if (isinstance(amount, numbers.Integral) and int(amount) < 0) or (
         not isinstance(amount, numbers.Integral) and not 0.0 <= float(amount) <= 1.0
     ):
-        raise ValueError(
-            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
-        )
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_structured_pruning(t: Tensor) -> None:
@@ -567,9 +557,7 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
     return module
 
 
-def l1_unstructured(
-    module: Any, name: str, amount: Any, importance_scores: Tensor | None = None
-) -> Any:
+def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
     """Drop the smallest elements of a module's parameter; return the module.
 
     Args:
@@ -632,9 +620,7 @@ def ln_structured(
         tensor([[0., 0.],
                 [3., 4.]])
     """
-    LnStructured.apply(
-        module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
-    )
+    LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
@@ -657,9 +643,7 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
     return module
 
 
-def global_unstructured(
-    parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
-) -> None:
+def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
     """Prune several parameters as if they were one.
 
     Args:
@@ -685,14 +669,9 @@ def global_unstructured(
     scores = {} if importance_scores is None else importance_scores
     if not isinstance(scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    relevance = cat(
-        [scores.get((module, name), getattr(module, name)).reshape(-1) for module, name in pairs]
-    )
+    relevance = cat([scores.get((module, name), getattr(module, name)).reshape(-1) for module, name in pairs])
     default = cat(
-        [
-            getattr(module, name + "_mask", ones_like(getattr(module, name))).reshape(-1)
-            for module, name in pairs
-        ]
+        [getattr(module, name + "_mask", ones_like(getattr(module, name))).reshape(-1) for module, name in pairs]
     )
     container = PruningContainer()
     container._tensor_name = "temp"
@@ -732,9 +711,7 @@ def remove(module: Any, name: str) -> Any:
             hook.remove(module)
             del module._forward_pre_hooks[key]
             return module
-    raise ValueError(
-        f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
-    )
+    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 
 
 def is_pruned(module: Module) -> bool:
@@ -746,7 +723,5 @@ def is_pruned(module: Module) -> bool:
         False
     """
     return any(
-        isinstance(hook, BasePruningMethod)
-        for each in module.modules()
-        for hook in each._forward_pre_hooks.values()
+        isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )

@@ -261,9 +261,7 @@ def pack_padded_sequence(
     if not input._array.size:
         raise RuntimeError("Cannot pack empty tensors.")
     if sizes.ndim != 1:
-        raise RuntimeError(
-            f"'lengths' argument should be a 1D CPU int64 tensor, but got {sizes.ndim}D cpu Long tensor"
-        )
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {sizes.ndim}D cpu Long tensor")
     if len(shape) < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if sizes.size != shape[1]:
@@ -281,16 +279,14 @@ def pack_padded_sequence(
             "do not need ONNX exportability."
         )
     if sizes[0] > shape[0]:
-        raise RuntimeError(
-            f"Expected the lengths to be at most the number of steps {shape[0]}, but got {sizes[0]}"
-        )
+        raise RuntimeError(f"Expected the lengths to be at most the number of steps {shape[0]}, but got {sizes[0]}")
     batch_sizes, steps, sequences = _places(sizes)
     return PackedSequence(rnn.packed(input, steps, sequences), wrap(batch_sizes), sorted_indices)
 
 
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return packed sequences padded, in the order in which they were packed, and their lengths.
 
     Args:
@@ -332,7 +328,7 @@ def pad_packed_sequence(
 
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return tensors of different lengths, padded, as one.
 
     Args:
@@ -358,9 +354,7 @@ def pad_sequence(
     if not each:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(
-            f"Expected padding_side to be one of left or right, but got {padding_side}."
-        )
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     for part in each:
         if not isinstance(part, Tensor):
             raise TypeError(
@@ -395,9 +389,7 @@ def pad_sequence(
     return found
 
 
-def unpad_sequence(
-    padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
-) -> list[Tensor]:
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """Return padded sequences as a list of tensors without the padding.
 
     As in PyTorch, without `batch_first` the given tensor itself is transposed, in place.
@@ -411,9 +403,7 @@ def unpad_sequence(
     if not batch_first:
         padded_sequences.transpose_(0, 1)
     steps = arange(padded_sequences.shape[1])
-    return [
-        sequence[steps < length] for sequence, length in zip(padded_sequences, lengths, strict=True)
-    ]
+    return [sequence[steps < length] for sequence, length in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -19,9 +19,7 @@ class SpectralNorm:
 
     _version = 1
 
-    def __init__(
-        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
-    ) -> None:
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError(
                 f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
@@ -83,13 +81,9 @@ class SpectralNorm:
             original, weight = state_dict[key + "_orig"], state_dict.pop(key)
             sigma = (original / weight).mean()
             matrix = self.reshape_weight_to_matrix(original)
-            state_dict[key + "_v"] = self._solve_v_and_rescale(
-                matrix, state_dict[key + "_u"], sigma
-            )
+            state_dict[key + "_v"] = self._solve_v_and_rescale(matrix, state_dict[key + "_u"], sigma)
 
-    def _state_dict_hook(
-        self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]
-    ) -> None:
+    def _state_dict_hook(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         key = self.name + ".version"
         if key in versions:
@@ -112,7 +106,7 @@ def default_dim(module: Any) -> int:
 
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Divide a module's parameter by an estimate of its largest singular value before each call; return the module.
 
     In training each call improves the estimate by power iteration.

@@ -29,9 +29,7 @@ def functional_call(
         FutureWarning,
         stacklevel=2,
     )
-    return _functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def _reparametrize_module(

@@ -42,9 +42,7 @@ class WeightNorm:
 
     def compute_weight(self, module: Any) -> Tensor:
         """Return the weight of length and direction."""
-        return scaled(
-            getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim
-        )
+        return scaled(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     def __call__(self, module: Any, inputs: Any) -> None:
         """Work the weight out."""

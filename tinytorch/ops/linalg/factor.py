@@ -150,9 +150,7 @@ def logdet(input: Tensor) -> Tensor:
 def _two(function: str, dim: Any, ndim: int) -> tuple[int, int]:
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
-        raise RuntimeError(
-            f"{function}: dim must be a 2-tuple. Got {' '.join(str(each) for each in dims)}"
-        )
+        raise RuntimeError(f"{function}: dim must be a 2-tuple. Got {' '.join(str(each) for each in dims)}")
     for each in dims:
         axes_of(each, ndim, function)
     first, second = (each % ndim for each in dims)
@@ -171,12 +169,7 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 @public("linalg.matrix_norm", out="matrix_norm")
 @_numpy_names
 def matrix_norm(
-    input: Tensor,
-    ord: Any = "fro",
-    dim: Any = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """Return a norm of a matrix, or of each of a stack.
 
@@ -200,9 +193,7 @@ def matrix_norm(
     """
     name = "linalg.matrix_norm"
     if not isinstance(dim, (tuple, list)):
-        raise TypeError(
-            f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
-        )
+        raise TypeError(f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}")
     check_matrix(name, input, "input", square=False, low=True)
     if isinstance(ord, str):
         if ord not in ("fro", "nuc"):
@@ -235,9 +226,7 @@ def matrix_norm(
 
 @public("linalg.norm", out="matrix_norm")
 @_numpy_names
-def norm(
-    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
+def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return a norm of vectors or matrices.
 
     Args:
@@ -258,9 +247,7 @@ def norm(
     """
     check_tensor(input, "linalg_norm")
     if isinstance(dim, (tuple, list)) and len(dim) not in (1, 2):
-        raise RuntimeError(
-            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
-        )
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if isinstance(ord, str):
         if dim is None and input.ndim > 2:
             raise RuntimeError(
@@ -273,8 +260,7 @@ def norm(
         if dim is None:
             if input.ndim not in (1, 2):
                 raise RuntimeError(
-                    "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                    f"{input.ndim}D."
+                    f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
                 )
             count = input.ndim
         if count == 2:
@@ -548,12 +534,7 @@ def old_cholesky(x: Any, upper: bool) -> Any:
     return kernels.cholesky(x, upper, "cholesky")
 
 
-@op(
-    name="LinalgCholeskyEx",
-    outputs=2,
-    nondiff=(1,),
-    x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
-)
+@op(name="LinalgCholeskyEx", outputs=2, nondiff=(1,), x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper))
 def _cholesky_info(x: Any, upper: bool) -> Any:
     return kernels.cholesky_info(x, upper)
 
@@ -613,9 +594,7 @@ def _qr_x(g: Any, x: Tensor, mode: str, out0: Tensor, out1: Tensor) -> Tensor:
     q, r = out0, out1
     m, n = x.shape[-2:]
     if mode == "complete" and m > n:
-        raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
-        )
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
     if m >= n:
         return _qr_tall(gq, gr, q, r)
     # [X | Y] = Q [R | Q^T Y] with a square X
@@ -691,9 +670,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 # Householder reflections --------------------------------------------------------------------------
 
 
-def _reflections_x(
-    g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool
-) -> tuple[Tensor, Tensor]:
+def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool) -> tuple[Tensor, Tensor]:
     """Return the gradients of the reflections' vectors and factors in `Q C`, for Q = I - V T V^T.
 
     V and T are those of `kernels.reflections`: T is M^-1 diag(tau) for M = I + diag(tau) S, S = triu(V^T V, 1).
@@ -764,13 +741,9 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     m, n = input.shape[-2:]
     if m < n:
-        raise RuntimeError(
-            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
-        )
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if n < tau.shape[-1]:
-        raise RuntimeError(
-            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
-        )
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     if input.ndim - tau.ndim != 1:
         raise RuntimeError(
             f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
@@ -821,9 +794,7 @@ def _lu_x(g: Any, lower: Tensor, upper: Tensor, swaps: Tensor) -> Tensor:
 
 def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     k = min(out0.shape[-2:])
-    gl, gu, lower, upper = (
-        part for each in (g[0], out0) for part in (each[..., :k], each[..., :k, :])
-    )
+    gl, gu, lower, upper = (part for each in (g[0], out0) for part in (each[..., :k], each[..., :k, :]))
     return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype))
 
 
@@ -840,9 +811,7 @@ def _lu(x: Any) -> Any:
 def check_lu(name: str, A: Any, pivot: bool) -> None:
     """Raise PyTorch's error unless LU factors of A can be computed."""
     if isinstance(A, Tensor) and A.ndim < 2:
-        raise RuntimeError(
-            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
-        )
+        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
     check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
@@ -910,12 +879,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     return return_types.linalg_lu_factor_ex(found)
 
 
-@op(
-    name="LinalgLu",
-    outputs=3,
-    nondiff=(0,),
-    x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
-)
+@op(name="LinalgLu", outputs=3, nondiff=(0,), x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0))
 def _lu_parts(x: Any) -> Any:
     factors, pivots, _ = kernels.lu(x)
     return kernels.lu_unpack(factors, pivots)
@@ -975,21 +939,13 @@ def _lu_solve_both(
     return tril(inner @ triu(x).mT, -1) + triu(unit.mT @ inner), None, gb
 
 
-@op(
-    name="LinalgLuSolve",
-    joint=_lu_solve_both,
-    inputs=("x", "pivots", "y"),
-    pivots=None,
-    broadcasts=True,
-)
+@op(name="LinalgLuSolve", joint=_lu_solve_both, inputs=("x", "pivots", "y"), pivots=None, broadcasts=True)
 def _lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
     return kernels.lu_solve(x, pivots, y, left, adjoint)
 
 
 @public("linalg.lu_solve", out="exact", autocast="alone")
-def lu_solve(
-    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
-) -> Tensor:
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """Return the solution of `A X = B` by the factors of A.
 
     Args:
@@ -1022,9 +978,7 @@ def lu_solve(
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     check_sides(name, LU, B, left)
     if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
-        raise RuntimeError(
-            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
-        )
+        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
         raise RuntimeError(
             f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
@@ -1049,12 +1003,7 @@ def _ldl(x: Any) -> Any:
     return kernels.ldl(x)
 
 
-@op(
-    name="NotImplemented",
-    x=_no_gradient("linalg_ldl_solve"),
-    y=_no_gradient("linalg_ldl_solve"),
-    pivots=None,
-)
+@op(name="NotImplemented", x=_no_gradient("linalg_ldl_solve"), y=_no_gradient("linalg_ldl_solve"), pivots=None)
 def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
 
@@ -1075,16 +1024,10 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
         >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
         tensor(1, dtype=torch.int32)
     """
-    check_matrix(
-        "torch.linalg.ldl_factor_ex", input, "input",
-        kernel=half_name(input, "ldl_factor_kernel_cpu"),
-    )  # fmt: skip
+    check_matrix("torch.linalg.ldl_factor_ex", input, "input", kernel=half_name(input, "ldl_factor_kernel_cpu"))
     found = _ldl(input)
     if check_errors:
-        raise_first(
-            found[2],
-            lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero",
-        )
+        raise_first(found[2], lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
     return return_types.linalg_ldl_factor_ex(found)
 
 
@@ -1152,9 +1095,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             f"{list(pivots.shape)} instead"
         )
     if pivots.dtype.is_floating_point or pivots.dtype is bool_:
-        raise RuntimeError(
-            f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}")
     return _ldl_solve(LD, pivots, B)
 
 
@@ -1189,12 +1130,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
-@op(
-    name="LinalgCross",
-    x=lambda g, y, dim: _cross(y, g, dim),
-    y=lambda g, x, dim: _cross(g, x, dim),
-    broadcasts=True,
-)
+@op(name="LinalgCross", x=lambda g, y, dim: _cross(y, g, dim), y=lambda g, x, dim: _cross(g, x, dim), broadcasts=True)
 def _cross(x: Any, y: Any, dim: int) -> Any:
     shape = np.broadcast_shapes(x.shape, y.shape)
     found = np.empty_like(x, shape=shape, order="C")
@@ -1235,9 +1171,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         broadcast_tensors(input, other)
         if input.dtype is bool_:
             raise NotImplementedError("\"cross\" not implemented for 'Bool'")
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.tensor_name} but found {other.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {other.dtype.tensor_name}")
     return _cross(input, other, dim)
 
 
@@ -1278,8 +1212,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     check_tensor(x, "linalg_vander", "x")
     if (x.dtype.itemsize < 4 and x.dtype.is_floating_point) or x.dtype is bool_:
         raise RuntimeError(
-            "linalg.vander supports floating point, complex, and integer tensors, but got "
-            f"{x.dtype.tensor_name}"
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {x.dtype.tensor_name}"
         )
     x = x if x.ndim else x.unsqueeze(0)
     count = x.shape[-1] if N is None else N

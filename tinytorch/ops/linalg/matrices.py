@@ -27,17 +27,7 @@ from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
 from tinytorch.ops.random import randn
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import (
-    _unsafe_view,
-    also_by,
-    axis_is_dim,
-    cat,
-    check_tensor,
-    check_tensors,
-    flip,
-    tril,
-    triu,
-)
+from tinytorch.ops.shape import _unsafe_view, also_by, axis_is_dim, cat, check_tensor, check_tensors, flip, tril, triu
 
 
 def _deprecated(name: str, instead: str) -> None:
@@ -117,9 +107,7 @@ def _by_symmetric(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
     return -(factor @ common if upper else common @ factor)
 
 
-def _cholesky_solve_both(
-    g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool
-) -> tuple[Any, Any]:
+def _cholesky_solve_both(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool) -> tuple[Any, Any]:
     gb = _cholesky_solve(g, x, upper)
     if not needs[1]:
         return gb, None
@@ -279,9 +267,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 
 @public(out="exact")
-def lu_unpack(
-    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
-) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """Return the P, L and U of what `linalg.lu_factor` returned; what is not wanted is empty.
 
     Raises:
@@ -323,13 +309,7 @@ def _triangular_solve_both(
     return gb, ga
 
 
-@op(
-    name="TriangularSolve",
-    joint=_triangular_solve_both,
-    inputs=("y", "x"),
-    outputs=2,
-    broadcasts=True,
-)
+@op(name="TriangularSolve", joint=_triangular_solve_both, inputs=("y", "x"), outputs=2, broadcasts=True)
 def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) -> Any:
     """Return the solutions, and the coefficients broadcast as these are."""
     a = x.swapaxes(-1, -2) if transpose else x
@@ -339,11 +319,7 @@ def _triangular_solve(y: Any, x: Any, upper: bool, transpose: bool, unit: bool) 
 
 @public(method=True, out="safe", autocast="float32")
 def triangular_solve(
-    input: Tensor,
-    A: Tensor,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
 
@@ -364,9 +340,7 @@ def triangular_solve(
     """
     _deprecated("triangular_solve", "torch.linalg.solve_triangular")
     _check_old_system("triangular_solve", input, A, "A")
-    return return_types.triangular_solve(
-        _triangular_solve(input, A, upper, transpose, unitriangular)
-    )
+    return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
 def _geqrf_has_no_gradient(g: Any) -> Any:
@@ -417,9 +391,7 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
 
 
 @public(method=True, out="ormqr", autocast="float32")
-def ormqr(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
-) -> Tensor:
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Return the product of a matrix with the orthogonal Q that Householder reflections make.
 
     Args:
@@ -445,16 +417,12 @@ def ormqr(
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     side = -2 if left else -1
     if tau.ndim and other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
-        )
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
     axes_of(-1, tau.ndim, "ormqr")
     if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
-        raise RuntimeError(
-            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
-        )
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     for each, name, less, words in ((tau, "tau", 1, "have one dimension less than"),
                                     (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
         if input.ndim - each.ndim != less:
@@ -482,12 +450,7 @@ def ormqr(
 
 @public(method=True, out="exact")
 def norm(
-    input: Tensor,
-    p: Any = "fro",
-    dim: Any = None,
-    keepdim: bool = False,
-    out: Any = None,
-    dtype: Any = None,
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
     """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
 
@@ -528,14 +491,11 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         tensor([5., 1.])
     """
     if dim is None:
-        raise TypeError(
-            "frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
-        )
+        raise TypeError("frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType")
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
     if not input.dtype.is_floating_point:
         raise RuntimeError(
-            "norm(): input dtype should be either floating point or complex. Got "
-            f"{input.dtype.tensor_name} instead."
+            f"norm(): input dtype should be either floating point or complex. Got {input.dtype.tensor_name} instead."
         )
     none = isinstance(dim, (tuple, list)) and not dim
     return vector_norm(input, 2, None if none else dim, keepdim)
@@ -627,9 +587,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if input.ndim < 2:
-        raise RuntimeError(
-            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
-        )
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     axis = axis_of(dim, input.ndim, "renorm")
     others = tuple(k for k in builtins.range(input.ndim) if k != axis)
     # (sums of 16-bit floats are taken, and scaled, as float32)
@@ -696,9 +654,7 @@ def _cdist(x: Any, y: Any, p: float) -> Any:
     return reduce._norm.op.kernel(ways, p, (ways.ndim - 1,), False)
 
 
-_EUCLIDEAN = (
-    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
-)  # fmt: skip
+_EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
 def _lengths(difference: Tensor, p: float) -> Tensor:
@@ -713,10 +669,7 @@ def _lengths(difference: Tensor, p: float) -> Tensor:
 
 @public(autocast="float32")
 def cdist(
-    x1: Tensor,
-    x2: Tensor,
-    p: float = 2.0,
-    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
     """Return the distances of each row of one matrix from each of another.
 
@@ -745,27 +698,19 @@ def cdist(
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for each, name in ((x1, "X1"), (x2, "X2")):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"cdist(): argument '{name.lower()}' must be Tensor, not {type(each).__name__}"
-            )
+            raise TypeError(f"cdist(): argument '{name.lower()}' must be Tensor, not {type(each).__name__}")
         if not each.dtype.is_floating_point:
-            raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {name} got: {each.dtype.tensor_name}"
-            )
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {each.dtype.tensor_name}")
         if each.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {each.ndim}D")
         if each.dtype.itemsize < 4:
             raise NotImplementedError(f"\"cdist\" not implemented for '{each.dtype.tensor_name}'")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
-        raise RuntimeError(
-            f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
     for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
         if n != m and 1 not in (n, m):
             where = max(x1.ndim, x2.ndim) - 2 - k
@@ -969,9 +914,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 
 @public()
 @axis_is_dim
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
-) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
 
     Args:
@@ -986,9 +929,7 @@ def cumulative_trapezoid(
         tensor([ 3.0000, 10.5000])
     """
     if x is not None and dx is not None:
-        raise TypeError(
-            "cumulative_trapezoid() received an invalid combination of arguments: both x and dx"
-        )
+        raise TypeError("cumulative_trapezoid() received an invalid combination of arguments: both x and dx")
     if x is None:  # scaled before, as PyTorch
         areas, axis = _areas("cumulative_trapezoid", y, None, (1 if dx is None else dx) / 2, dim)
         return areas.cumsum(axis)
@@ -1020,11 +961,7 @@ def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> No
 
 @public(method=True)
 def cov(
-    input: Tensor,
-    *,
-    correction: int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """Return the covariances of variables.
 
@@ -1046,8 +983,7 @@ def cov(
     check_tensor(input, "cov")
     if input.ndim > 2:
         raise RuntimeError(
-            "cov(): expected input to have two or fewer dimensions but got an input with "
-            f"{input.ndim} dimensions"
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
         )
     if input.dtype.name == "bool":
         raise RuntimeError("cov(): bool dtype is not supported for input")
@@ -1095,8 +1031,7 @@ def corrcoef(input: Tensor) -> Tensor:
     check_tensor(input, "corrcoef")
     if input.ndim > 2:
         raise RuntimeError(
-            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
-            f"{input.ndim} dimensions"
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
         )
     found = cov(input)
     if not found.ndim:
@@ -1165,9 +1100,7 @@ def svd_lowrank(
 
 
 @public()
-def pca_lowrank(
-    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
-) -> tuple[Tensor, Tensor, Tensor]:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
 
     Args:
@@ -1191,9 +1124,7 @@ def pca_lowrank(
     if q is None:
         q = min(6, m, n)
     elif not 0 <= q <= min(m, n):
-        raise ValueError(
-            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
-        )
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

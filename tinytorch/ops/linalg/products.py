@@ -53,9 +53,7 @@ def _unusual(product: Callable[[Any, Any], Any], a: Any, b: Any, name: str) -> A
     kind = a.dtype
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if (
-        kind.kind in FLOATS and kind.itemsize < 4
-    ):  # (V: bfloat16) summed as float32, as PyTorch does
+    if kind.kind in FLOATS and kind.itemsize < 4:  # (V: bfloat16) summed as float32, as PyTorch does
         return product(a.astype(np.float32), b.astype(np.float32)).astype(kind)
     return product(a, b)
 
@@ -71,9 +69,7 @@ def _regular(a: Any) -> Any:
     """Return `a`, copied if BLAS cannot read it (NumPy's own loop is many times slower)."""
     row, column = a.strides[-2:]
     size = a.itemsize
-    if (column == size and row >= size * a.shape[-1]) or (
-        row == size and column >= size * a.shape[-2]
-    ):
+    if (column == size and row >= size * a.shape[-1]) or (row == size and column >= size * a.shape[-2]):
         return a
     return a.copy() if a.size > 256 else a
 
@@ -86,12 +82,8 @@ def _plain(a: Any, b: Any) -> Any:
 
 
 _product = functools.partial(pointwise, linear=True)
-mm_nt: Any = _product(
-    "mm", lambda a, b: _plain(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
-)
-mm_tn: Any = _product(
-    "mm", lambda a, b: _plain(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
-)
+mm_nt: Any = _product("mm", lambda a, b: _plain(a, b.T), x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+mm_tn: Any = _product("mm", lambda a, b: _plain(a.T, b), x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same with the result laid out by columns: so the gradient of an operand that is laid out that
 # way itself (`weight.t()`) is in the order of the memory it belongs to.
 _mm_nt_columns: Any = _product(
@@ -116,50 +108,30 @@ mm_nn: Any = _MM[True, True]
 _bmm: Any = _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
 # The product of stacks by `matmul`, after which PyTorch gives the leading dimensions their shape.
 _stacks: Any = renamed(
-    _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)),
-    "UnsafeViewBackward0",
+    _product("bmm", _matmul, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)), "UnsafeViewBackward0"
 )
 _bmm_nt: Any = _product(
-    "bmm",
-    lambda a, b: _matmul(a, b.swapaxes(-1, -2)),
-    x=lambda g, y: _bmm(g, y),
-    y=lambda g, x: _bmm_tn(g, x),
+    "bmm", lambda a, b: _matmul(a, b.swapaxes(-1, -2)), x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x)
 )
 _bmm_tn: Any = _product(
-    "bmm",
-    lambda a, b: _matmul(a.swapaxes(-1, -2), b),
-    x=lambda g, y: _bmm_nt(y, g),
-    y=lambda g, x: _bmm(x, g),
+    "bmm", lambda a, b: _matmul(a.swapaxes(-1, -2), b), x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g)
 )
 
 _mv: Any = _product(
-    "mv",
-    lambda a, b: _dot(a, b, "addmv_impl_cpu"),
-    x=lambda g, y: _outer(g, y),
-    y=lambda g, x: _mv_t(x, g),
+    "mv", lambda a, b: _dot(a, b, "addmv_impl_cpu"), x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g)
 )
 _mv_t: Any = _product(
-    "mv",
-    lambda a, b: _dot(a.T, b, "addmv_impl_cpu"),
-    x=lambda g, y: _outer(y, g),
-    y=lambda g, x: _mv(x, g),
+    "mv", lambda a, b: _dot(a.T, b, "addmv_impl_cpu"), x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g)
 )
 # A vector times a matrix by `matmul`, after which PyTorch takes away the dimension that the vector got.
 _vm: Any = renamed(
     _product(
-        "squeeze",
-        lambda a, b: _dot(b.T, a, "addmv_impl_cpu"),
-        x=lambda g, y: _mv(y, g),
-        y=lambda g, x: _outer(x, g),
+        "squeeze", lambda a, b: _dot(b.T, a, "addmv_impl_cpu"), x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)
     ),
     "SqueezeBackward4",
 )
-_outer: Any = _product(
-    "outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x)
-)
-_dot_product: Any = _product(
-    "dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x
-)
+_outer: Any = _product("outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
+_dot_product: Any = _product("dot", lambda a, b: _dot(a, b, "dot"), x=lambda g, y: g * y, y=lambda g, x: g * x)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -185,14 +157,12 @@ def _name(array: Any) -> str:
 def _check_mm(a: Any, b: Any) -> None:
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype != b.dtype:
         first, second = (_C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
         raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. "
-            "Convert one: x.to(y.dtype)"
+            f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. Convert one: x.to(y.dtype)"
         )
 
 
@@ -201,14 +171,10 @@ def _check_mv(a: Any, b: Any, rows: int | None = None) -> None:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {b.ndim}")
     if a.shape[1] != b.shape[0]:
         rows = a.shape[0] if rows is None else rows
-        raise RuntimeError(
-            f"size mismatch, got input ({rows}), mat ({a.shape[0]}x{a.shape[1]}), vec "
-            f"({b.shape[0]})"
-        )
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
     if a.dtype != b.dtype:
         raise RuntimeError(
-            "addmv input tensors must have the same dtype, but got "
-            f"{_name(b)}, {_name(a)}, and {_name(b)}"
+            f"addmv input tensors must have the same dtype, but got {_name(b)}, {_name(a)}, and {_name(b)}"
         )
 
 
@@ -216,9 +182,7 @@ def _check_dot(a: Any, b: Any) -> None:
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}"
-        )
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}")
     if len(a) != len(b):
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have "
@@ -239,21 +203,15 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
             batch = np.broadcast_shapes(batch, b.shape[:-2])
         except ValueError:
             lengths = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)
-            back, (m, n) = next(
-                (i, pair) for i, pair in enumerate(lengths) if pair[0] != pair[1] and 1 not in pair
-            )
+            back, (m, n) = next((i, pair) for i, pair in enumerate(lengths) if pair[0] != pair[1] and 1 not in pair)
             dim = max(a.ndim, b.ndim) - 3 - back
             raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
-                f"non-singleton dimension {dim}"
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {dim}"
             ) from None
     if a.shape[-1] != b.shape[-2] or (same_batch and b.shape[0] != batch[0]):
         wanted = [math.prod(batch), a.shape[-1]]
         found = [b.shape[0] if same_batch else wanted[0], b.shape[-2]]
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: "
-            f"{found}."
-        )
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {found}.")
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
 
@@ -298,9 +256,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         y_rows = b.flags.c_contiguous or not b.flags.f_contiguous
         return _MM[x_rows, y_rows](input, other)
     if not m or not n:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
     if n == 1 and m <= 2:
         if a.dtype is not b.dtype or a.shape[-1] != len(b):
             (_check_dot if m == 1 else _check_mv)(a, b)
@@ -400,8 +356,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 _vdot_product: Any = renamed(
-    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x),
-    "VdotBackward0",
+    _product("dot", _dot_product.op.kernel, x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 
@@ -479,9 +434,7 @@ def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) ->
     return product
 
 
-def _combined_in_single(
-    product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any
-) -> Any:
+def _combined_in_single(product: Callable[[Any, Any], Any], x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """Return `beta * x + alpha * product(a, b)` of 16-bit floats, computed as float32 and rounded once."""
     if a.shape[-1] == 0:  # a product with nothing in it: PyTorch multiplies `x` alone
         beta = np.asarray(beta).astype(a.dtype).astype(np.float32)
@@ -493,9 +446,7 @@ def _combined_in_single(
     return out.astype(a.dtype)
 
 
-def _combined_by_steps(
-    x: Any, product: Any, beta: Any, alpha: Any, whole_product: bool, whole_x: bool = False
-) -> Any:
+def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, whole_product: bool, whole_x: bool = False) -> Any:
     """Return `beta * x + alpha * product` of 16-bit floats, rounded where PyTorch's `addmv` and `addr` round.
 
     Args:
@@ -573,9 +524,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         if each.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
     if x.dtype != mat2.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {_name(x)} and {_name(mat2)}"
-        )
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(x)} and {_name(mat2)}")
     _check_mm(mat1, mat2)
     _check_addend(x, (mat1.shape[0], mat2.shape[1]))
     if _half(mat1):
@@ -612,13 +561,11 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     _check_mv(mat, vec, rows)
     if rows not in (1, mat.shape[0]):
         raise RuntimeError(
-            f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec "
-            f"({vec.shape[0]})"
+            f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
         )
     if x.dtype != vec.dtype:
         raise RuntimeError(
-            f"addmv input tensors must have the same dtype, but got {_name(x)}, {_name(mat)}, "
-            f"and {_name(vec)}"
+            f"addmv input tensors must have the same dtype, but got {_name(x)}, {_name(mat)}, and {_name(vec)}"
         )
     if _half(mat):
         product = np.dot(mat.astype(np.float32), vec.astype(np.float32))
@@ -656,8 +603,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     _check_bmm(batch1, batch2, same_batch=True)
     if x.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {_name(x)}, batch1: {_name(batch1)}, "
-            f"batch2: {_name(batch2)}"
+            f"Input dtypes must be the same, got: input {_name(x)}, batch1: {_name(batch1)}, batch2: {_name(batch2)}"
         )
     _check_addend(x, (*batch1.shape[:2], batch2.shape[2]))
     if _half(batch1):
@@ -743,9 +689,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         if isinstance(factor, bool) and kind.kind != "b":
             raise RuntimeError(f"Boolean {which} only supported for Boolean results.")
         if isinstance(factor, float) and kind.kind not in FLOATS:
-            raise RuntimeError(
-                f"For integral input tensors, argument {which} must not be a floating point number."
-            )
+            raise RuntimeError(f"For integral input tensors, argument {which} must not be a floating point number.")
     if kind.itemsize == 2 and kind.kind in FLOATS:
         alpha = np.asarray(alpha).astype(kind).astype(np.float32)
         scaled = (vec1.astype(np.float32) * alpha).astype(kind).astype(np.float32)
@@ -782,9 +726,7 @@ def _also_as_before(caller: Any) -> None:
             if each in kwargs:
                 kwargs[each] = factor = plain(name, each, factor)
             if not isinstance(factor, (int, float)):
-                raise TypeError(
-                    f"{name}(): argument '{each}' must be Number, not {type(factor).__name__}"
-                )
+                raise TypeError(f"{name}(): argument '{each}' must be Number, not {type(factor).__name__}")
         return bind(args, kwargs)
 
     made.bind = bound
@@ -831,9 +773,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         raise RuntimeError("both dimension lists should have same length")
     if x.dtype != y.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    ours, theirs = (
-        [_wrapped(dim, t.ndim) for dim in each] for each, t in zip(pair, (x, y), strict=True)
-    )
+    ours, theirs = ([_wrapped(dim, t.ndim) for dim in each] for each, t in zip(pair, (x, y), strict=True))
     for i, j in zip(ours, theirs, strict=True):
         m, n = x.shape[i], y.shape[j]
         if m == n:
@@ -865,10 +805,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 def _wrapped(dim: int, ndim: int) -> int:
     if not -ndim <= dim < ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
-            f"{dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
     return dim % ndim
 
 
@@ -911,22 +848,14 @@ def einsum(*args: Any) -> Tensor:
         output = [letter for letter in sorted(set(letters)) if letters.count(letter) == 1]
         output = [..., *output] if any(... in term for term in terms) else output
     # From here on the dimensions of ellipses are letters too, numbered from the last: ("...", 0).
-    spelled = [
-        _spelled(term, operand.ndim - len(term) + 1)
-        for term, operand in zip(terms, operands, strict=True)
-    ]
+    spelled = [_spelled(term, operand.ndim - len(term) + 1) for term, operand in zip(terms, operands, strict=True)]
     wanted = _spelled(output, rest)
     _check_output(output, spelled)
-    operands = [
-        _diagonals(term, operand, k)
-        for k, (term, operand) in enumerate(zip(spelled, operands, strict=True))
-    ]
+    operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(spelled, operands, strict=True))]
     spelled = [list(dict.fromkeys(term)) for term in spelled]
     _check_lengths(spelled, operands)
     term, result = spelled[0], operands[0]
-    term, result = _summed(
-        term, result, {*wanted, *(letter for each in spelled[1:] for letter in each)}
-    )
+    term, result = _summed(term, result, {*wanted, *(letter for each in spelled[1:] for letter in each)})
     for k in range(1, len(operands)):
         needed = {*wanted, *(letter for each in spelled[k + 1 :] for letter in each)}
         term, result = _contracted(term, result, spelled[k], operands[k], needed, wanted)
@@ -971,9 +900,7 @@ def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
     output = _letters(right, len(left) + 2, "output") if arrow else None
     if len(operands) != len(terms):
         which = "fewer" if len(operands) < len(terms) else "more"
-        raise RuntimeError(
-            f"einsum(): {which} operands were provided than specified in the equation"
-        )
+        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the equation")
     return terms, output, operands
 
 
@@ -991,9 +918,7 @@ def _letters(text: str, start: int, where: str) -> list[Any]:
                     f"{'(...) ' if where == 'output' else ''}was already found"
                 )
             if text[i : i + 3] != "...":
-                raise RuntimeError(
-                    f"einsum(): found '.' for {where} that is not part of any ellipsis"
-                )
+                raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
             letters.append(...)
             i += 2
         elif letter.isascii() and letter.isalpha():
@@ -1018,8 +943,7 @@ def _sublist(numbers: Sequence[Any]) -> list[Any]:
             letters.append(chr(each + 65) if each < 26 else chr(each + 71))
         else:
             raise ValueError(
-                "einsum(): subscript in subscript list is not within the valid range [0, 52), "
-                f"but is {each}"
+                f"einsum(): subscript in subscript list is not within the valid range [0, 52), but is {each}"
             )
     return letters
 
@@ -1037,13 +961,10 @@ def _check_output(output: list[Any], spelled: list[list[Any]]) -> None:
         if letter is ...:
             continue
         if output.count(letter) > 1:
-            raise RuntimeError(
-                f"einsum(): output subscript {letter} appears more than once in the output"
-            )
+            raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
         if not any(letter in term for term in spelled):
             raise RuntimeError(
-                f"einsum(): output subscript {letter} does not appear in the equation for any "
-                "input operand"
+                f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
             )
 
 
@@ -1090,12 +1011,7 @@ def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Te
 
 
 def _contracted(
-    left: list[Any],
-    x: Tensor,
-    right: list[Any],
-    y: Tensor,
-    needed: set[Any],
-    wanted: list[Any],
+    left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any], wanted: list[Any]
 ) -> tuple[list[Any], Tensor]:
     """Return the product of two operands, summed over what nobody needs any more, and its term.
 
@@ -1105,15 +1021,9 @@ def _contracted(
     casting = autocast.on and autocast.active()
     # A dimension of length 1 that broadcasts takes no part in the product.
     wide = [letter for letter in left if letter in right]
-    ones = [
-        (x.shape[left.index(letter)] == 1, y.shape[right.index(letter)] == 1) for letter in wide
-    ]
-    left, x = _squeezed(
-        left, x, {each for each, (one, other) in zip(wide, ones, strict=True) if one and not other}
-    )
-    right, y = _squeezed(
-        right, y, {each for each, (one, other) in zip(wide, ones, strict=True) if other and not one}
-    )
+    ones = [(x.shape[left.index(letter)] == 1, y.shape[right.index(letter)] == 1) for letter in wide]
+    left, x = _squeezed(left, x, {each for each, (one, other) in zip(wide, ones, strict=True) if one and not other})
+    right, y = _squeezed(right, y, {each for each, (one, other) in zip(wide, ones, strict=True) if other and not one})
     left, x = _summed(left, x, needed | set(right))
     right, y = _summed(right, y, needed | set(left))
     lengths = {**dict(zip(left, x.shape, strict=True)), **dict(zip(right, y.shape, strict=True))}
@@ -1152,12 +1062,7 @@ def _contracted(
 
 
 def _outer_product(
-    left: list[Any],
-    x: Tensor,
-    right: list[Any],
-    y: Tensor,
-    wanted: list[Any],
-    lengths: dict[Any, int],
+    left: list[Any], x: Tensor, right: list[Any], y: Tensor, wanted: list[Any], lengths: dict[Any, int]
 ) -> tuple[list[Any], Tensor]:
     """Return the product of two operands of which no dimension is summed over, and its term."""
     term = [letter for letter in wanted if letter in lengths]
@@ -1232,9 +1137,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         chain[-1] = chain[-1].unsqueeze(-1)
     for k, each in enumerate(chain):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
         if each._array.dtype != chain[0]._array.dtype:
             first_name, name = (_C_NAMES.get(t.dtype.name) for t in (chain[0], each))
             raise RuntimeError(
@@ -1250,9 +1153,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
                 "and "
                 f"{list(tensors[k].shape)} cannot be multiplied"
             )
-    product = _multiplied(
-        chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]])
-    )
+    product = _multiplied(chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]]))
     rows, columns = product.shape
     return product.view(([] if first else [rows]) + ([] if last else [columns]))
 
@@ -1266,8 +1167,7 @@ def _best_order(sizes: list[int]) -> tuple[dict[tuple[int, int], int], int, int]
         for i in range(count - length):
             j = i + length
             cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                for k in range(i, j)
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
     return split, 0, count - 1
 

@@ -66,23 +66,17 @@ def check_matrix(
     check_floating(function, x, kernel=kernel, low=low)
 
 
-def check_floating(
-    function: str, x: Tensor, *, kernel: str | None = None, low: bool = False
-) -> None:
+def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: bool = False) -> None:
     """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
     kind = x.dtype
     if not kind.is_floating_point:
         if kernel is not None:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(
-            f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}"
-        )
+        raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}")
     if kind.itemsize < 4 and not low:
         if kernel is not None:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(
-            f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}"
-        )
+        raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
 
 
 def half_name(x: Any, kernel: str) -> str | None:
@@ -238,9 +232,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 # Systems ------------------------------------------------------------------------------------------
 
 
-def _solve_both(
-    g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vector: bool
-) -> tuple[Any, Tensor]:
+def _solve_both(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vector: bool) -> tuple[Any, Tensor]:
     gb = _solve_info(x.mT, g, left, vector)[0]
     if not needs[0]:
         return None, gb
@@ -328,9 +320,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     if check_errors:
         raise_first(
             info,
-            lambda which, k: (
-                f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular."
-            ),
+            lambda which, k: f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.",
         )
     return return_types.linalg_solve_ex((solution, info))
 
@@ -345,12 +335,7 @@ def _triangular_both(
     return (triu(ga, int(unit)) if upper else tril(ga, -int(unit))), gb
 
 
-@op(
-    name="LinalgSolveTriangular",
-    joint=_triangular_both,
-    inputs=("x", "y"),
-    broadcasts=True,
-)
+@op(name="LinalgSolveTriangular", joint=_triangular_both, inputs=("x", "y"), broadcasts=True)
 def triangular(x: Any, y: Any, upper: bool, unit: bool, left: bool = True) -> Any:
     """Return the X of A X = B (of X A = B unless `left`) for a triangular A; `unit`: with ones on its diagonal."""
     return kernels.triangular(x, y, upper, unit, left)
@@ -466,14 +451,7 @@ def _check_float_matrix(name: str, x: Any) -> None:
 
 
 @public("linalg.pinv", out="safe linalg")
-def pinv(
-    input: Tensor,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-) -> Tensor:
+def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """Return the Moore-Penrose pseudoinverse of a matrix, or of each of a stack.
 
     Its derivative exists as long as the rank stays the same.
@@ -529,9 +507,7 @@ def matrix_rank(
     name = "linalg.matrix_rank"
     _check_float_matrix(name, input)
     if input.ndim < 2:
-        raise RuntimeError(
-            "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."
-        )
+        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if input.dtype.name not in ("float32", "float64"):
         raise RuntimeError("This function doesn't handle types other than float and double")
     if hermitian:
@@ -569,14 +545,7 @@ def _lstsq_both(
     return ga, (gb.squeeze(-1) if vector else gb)
 
 
-@op(
-    name="LinalgLstsq",
-    joint=_lstsq_both,
-    inputs=("x", "y"),
-    outputs=4,
-    nondiff=(2, 3),
-    broadcasts=True,
-)
+@op(name="LinalgLstsq", joint=_lstsq_both, inputs=("x", "y"), outputs=4, nondiff=(2, 3), broadcasts=True)
 def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
     return kernels.least_squares(x, y, bound, driver)
 
@@ -621,9 +590,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     if input.dtype.name not in ("float32", "float64"):
         raise RuntimeError("This function doesn't handle types other than float and double")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(
-            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
-        )
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = b.ndim == 1 or b.shape == input.shape[:-1]
     if not 0 <= input.ndim - b.ndim <= 1:
         raise RuntimeError(

@@ -46,9 +46,7 @@ def _attention_rule(
             None if keep is None else keep._array, scale, weights._array, out._array,
         )  # fmt: skip
         return (*[None if array is None else wrap(array) for array in arrays], None)
-    if (
-        query._array.dtype.itemsize == 2
-    ):  # as the kernel computes; the gradients are cast on their way
+    if query._array.dtype.itemsize == 2:  # as the kernel computes; the gradients are cast on their way
         g, query, key, value = g.float(), query.float(), key.float(), value.float()
     weights = _weights(query, key, attn_mask, is_causal, scale)
     kept = weights if keep is None else weights * keep
@@ -72,9 +70,7 @@ def _attention_rule(
     name="ScaledDotProductFlashAttentionForCpu",
     broadcasts=True,
 )
-def _attention(
-    query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float
-) -> Any:
+def _attention(query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float) -> Any:
     if query.dtype.kind not in FLOATS:
         name = dtypes.from_numpy_dtype(query.dtype).tensor_name
         raise RuntimeError(f"expected scalar type Float but found {name}")
@@ -150,9 +146,7 @@ def scaled_dot_product_attention(
                 )
         heads = query.shape[-3]
         if any(not each.shape[-3] or heads % each.shape[-3] for each in (key, value)):
-            raise RuntimeError(
-                "Number of heads in key and value must divide the number of heads in query"
-            )
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
         key, value = (
             each if each.shape[-3] == heads else each.repeat_interleave(heads // each.shape[-3], -3)
             for each in (key, value)
@@ -197,18 +191,14 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
     if attn_mask is None:
         return
     if not isinstance(attn_mask, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'attn_mask' (position 4) must be Tensor, not {type(attn_mask).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'attn_mask' (position 4) must be Tensor, not {type(attn_mask).__name__}")
     if attn_mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{_C_NAMES[attn_mask.dtype.name]} and  query.dtype: {_C_NAMES[query.dtype.name]} instead."
         )
     if is_causal:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-        )
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
 def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
@@ -234,9 +224,7 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
 # Several heads ------------------------------------------------------------------------------------
 
 
-def canonical_mask(
-    mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any
-) -> Tensor | None:
+def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any) -> Tensor | None:
     """Return a mask as numbers to add: -inf where booleans are True.
 
     Args:
@@ -258,9 +246,7 @@ def canonical_mask(
             stacklevel=3,
         )
     if mask.dtype is dtypes.bool:
-        forbidden: Tensor = wrap(
-            np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False)
-        )
+        forbidden: Tensor = wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
         return forbidden
     return mask
 
@@ -270,9 +256,7 @@ def _require(condition: bool, message: str) -> None:
         raise AssertionError(message)
 
 
-def _check_heads(
-    query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int
-) -> None:
+def _check_heads(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> None:
     """Check the numbers of dimensions: all with a batch, or all without."""
     if query.ndim not in (2, 3):
         raise AssertionError(
@@ -290,8 +274,7 @@ def _check_heads(
         )
     if mask is not None:
         _require(
-            mask.ndim in (2, 3),
-            f"{which} `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead",
+            mask.ndim in (2, 3), f"{which} `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead"
         )
         shape = (heads, query.shape[0], key.shape[0])
         _require(
@@ -300,9 +283,7 @@ def _check_heads(
         )
 
 
-def _projected(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
-) -> Any:
+def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """Return the three projections by one weight: in one product where the inputs are the same."""
     if query is key is value:
         return linear(query, weight, bias).chunk(3, -1)
@@ -312,9 +293,7 @@ def _projected(
         w = weight.split([size, 2 * size])
         return (linear(query, w[0], b[0]), *linear(key, w[1], b[1]).chunk(2, -1))
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return [
-        linear(*each) for each in zip((query, key, value), weight.chunk(3), biases, strict=True)
-    ]
+    return [linear(*each) for each in zip((query, key, value), weight.chunk(3), biases, strict=True)]
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
@@ -324,19 +303,12 @@ def _split(x: Tensor, heads: int) -> Tensor:
 
 
 def _static(x: Tensor, name: str, batch: int, heads: int, features: int) -> Tensor:
-    _require(
-        x.shape[0] == batch * heads,
-        f"expecting {name}.size(0) of {batch * heads}, but got {x.shape[0]}",
-    )
-    _require(
-        x.shape[2] == features, f"expecting {name}.size(2) of {features}, but got {x.shape[2]}"
-    )
+    _require(x.shape[0] == batch * heads, f"expecting {name}.size(0) of {batch * heads}, but got {x.shape[0]}")
+    _require(x.shape[2] == features, f"expecting {name}.size(2) of {features}, but got {x.shape[2]}")
     return x.reshape(batch, heads, x.shape[1], features)
 
 
-def _full_mask(
-    mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, more: int
-) -> Tensor | None:
+def _full_mask(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, more: int) -> Tensor | None:
     """Return the sum of both masks, of a shape that broadcasts to (N, heads, L, S); the last `more` keys are seen."""
     if mask is not None:
         mask = mask if mask.ndim == 2 else mask.reshape(batch, heads, *mask.shape[1:])
@@ -437,9 +409,7 @@ def multi_head_attention_forward(
     length, batch, features = query.shape
     keys = key.shape[0]
     dtype = query.dtype
-    key_padding_mask = canonical_mask(
-        key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", dtype
-    )
+    key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
@@ -448,14 +418,10 @@ def multi_head_attention_forward(
     is_causal = is_causal and key_padding_mask is None and not need_weights
     attn_mask = None if is_causal else canonical_mask(attn_mask, "attn_mask", None, "", dtype)
     _require(
-        features == embed_dim_to_check,
-        f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}",
+        features == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}"
     )
     per_head = features // num_heads
-    _require(
-        per_head * num_heads == features,
-        f"embed_dim {features} not divisible by num_heads {num_heads}",
-    )
+    _require(per_head * num_heads == features, f"embed_dim {features} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         _require(
             key.shape[:2] == value.shape[:2],
@@ -464,23 +430,14 @@ def multi_head_attention_forward(
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         projected = []
         for name, x, weight, bias in zip(
-            "qkv",
-            (query, key, value),
-            (q_proj_weight, k_proj_weight, v_proj_weight),
-            biases,
-            strict=True,
+            "qkv", (query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), biases, strict=True
         ):
             if weight is None:
-                raise AssertionError(
-                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
-                )
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
             projected.append(linear(x, weight, bias))
         q, k, v = projected
     else:
-        _require(
-            key.shape == value.shape,
-            f"key shape {key.shape} does not match value shape {value.shape}",
-        )
+        _require(key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)

@@ -75,13 +75,7 @@ def _column_sums(x: Any) -> Any:
 
 
 @public("nn.functional.linear", out="exact", autocast="op")
-@op(
-    name="Mm",
-    overload=("bias", "AddmmBackward0"),
-    x=_linear_x,
-    weight=_linear_weight,
-    bias=_linear_bias,
-)
+@op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`.
 
@@ -168,15 +162,13 @@ def _no_tensor(argument: str, position: int, value: Any) -> TypeError:
 def _check_linear(x: Any, weight: Any) -> None:
     if x.ndim == 0 or weight.ndim == 0:
         raise RuntimeError(
-            f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and "
-            f"{weight.ndim}D"
+            f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D"
         )
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if x.dtype != weight.dtype:
         raise RuntimeError(
-            f"mat1 and mat2 must have the same dtype, but got {_tensor_name(x)} and "
-            f"{_tensor_name(weight)}"
+            f"mat1 and mat2 must have the same dtype, but got {_tensor_name(x)} and {_tensor_name(weight)}"
         )
     if x.dtype.kind == "b":
         raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
@@ -185,8 +177,7 @@ def _check_linear(x: Any, weight: Any) -> None:
             raise RuntimeError(f"size mismatch, got input ({x.shape[-1]}), vec ({weight.shape[0]})")
         rows = math.prod(x.shape[:-1])
         raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and "
-            f"{weight.shape[1]}x{weight.shape[0]})"
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})"
         )
 
 
@@ -199,8 +190,7 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
         raise _no_tensor("bias", 3, bias) from None
     if differ:
         raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {_tensor_name(bias)} and "
-            f"{_tensor_name(weight)}"
+            f"self and mat2 must have the same dtype, but got {_tensor_name(bias)} and {_tensor_name(weight)}"
         )
     if bias.shape != weight.shape[:1]:
         features = weight.shape[0]
@@ -221,10 +211,7 @@ def _axis(dim: int, ndim: int) -> int:
     """Return `dim` counted from the front; a 0-d tensor has dimension 0 here, as in PyTorch."""
     count = max(ndim, 1)
     if not -count <= dim < count:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got "
-            f"{dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
     return dim % count
 
 
@@ -333,18 +320,13 @@ def _outside(g: Any, x: Any, lambd: float) -> Any:
     return activation.keep(g, np.logical_not((x >= -lambd) & (x <= lambd)))
 
 
-_threshold_grad = _slope_op(
-    "threshold", lambda g, x, threshold: activation.keep(g, np.logical_not(x <= threshold))
-)
+_threshold_grad = _slope_op("threshold", lambda g, x, threshold: activation.keep(g, np.logical_not(x <= threshold)))
 _leaky_relu_grad = _slope_op("leaky_relu", activation.leaky_relu_grad)
 _rrelu_grad = _slope_op("rrelu_with_noise", lambda g, x, slopes: g * slopes)
 _hardtanh_grad = _slope_op(
-    "hardtanh",
-    lambda g, x, low, high: activation.keep(g, np.logical_not((x <= low) | (x >= high))),
+    "hardtanh", lambda g, x, low, high: activation.keep(g, np.logical_not((x <= low) | (x >= high)))
 )
-_hardsigmoid_grad = _slope_op(
-    "hardsigmoid", lambda g, x: activation.keep(g, (x > -3) & (x < 3)) / 6
-)
+_hardsigmoid_grad = _slope_op("hardsigmoid", lambda g, x: activation.keep(g, (x > -3) & (x < 3)) / 6)
 _hardshrink_grad = _slope_op("hardshrink", _outside)
 _softshrink_grad = _slope_op("softshrink", _outside)
 
@@ -512,8 +494,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise
     if differ:
         raise RuntimeError(
-            f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and "
-            f"{weight.dtype.tensor_name}"
+            f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and {weight.dtype.tensor_name}"
         )
     count = weight.numel()
     if count != 1:
@@ -526,9 +507,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"{count} and channel size = {channels}."
             )
     if weight.ndim > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
-        )
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     shape = [1] * input.ndim
     if input.ndim > 1:
         shape[1] = count
@@ -539,9 +518,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 # Smooth activations -------------------------------------------------------------------------------
 
 
-def _elu_grad_x(
-    gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float
-) -> Tensor:
+def _elu_grad_x(gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     return _elu_grad(gg * g * input_scale, x, alpha, scale, input_scale) * (x < 0)  # 0 at the kink
 
 
@@ -684,9 +661,7 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
 
 
 @op(
-    name="SoftplusBackward",
-    g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold),
-    x=_softplus_grad_x,
+    name="SoftplusBackward", g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold), x=_softplus_grad_x
 )
 def _softplus_grad(g: Any, x: Any, beta: float, threshold: float) -> Any:
     if type(beta) is not float or type(threshold) is not float:
@@ -728,9 +703,7 @@ def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
         slope: their derivative, given the tensor x - y and the parameter.
     """
 
-    def rule(
-        g: Tensor, needs: tuple[bool, ...], x: Tensor, y: Tensor, reduction: str, parameter: float
-    ) -> Any:
+    def rule(g: Tensor, needs: tuple[bool, ...], x: Tensor, y: Tensor, reduction: str, parameter: float) -> Any:
         grad = slope(x - y, parameter) * _share(g, reduction, x._array.size)
         return grad if needs[0] else None, -grad if needs[1] else None
 
@@ -756,9 +729,7 @@ smooth_l1_loss = _of_difference(
     lambda d, beta: _huber(d, beta) / beta,
     lambda d, beta: hardtanh(d, -beta, beta) / beta,
 )
-huber_loss = _of_difference(
-    "HuberLoss", "huber_cpu", _huber, lambda d, delta: hardtanh(d, -delta, delta)
-)
+huber_loss = _of_difference("HuberLoss", "huber_cpu", _huber, lambda d, delta: hardtanh(d, -delta, delta))
 
 
 def _bce_slope_x(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -801,9 +772,7 @@ def binary_cross_entropy(x: Any, y: Any, weight: Any, reduction: str) -> Any:
     return loss.reduced(losses, reduction).astype(x.dtype, copy=False)
 
 
-def _bce_logits_x(
-    g: Tensor, x: Tensor, y: Tensor, weight: Any, pos_weight: Any, reduction: str
-) -> Tensor:
+def _bce_logits_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, pos_weight: Any, reduction: str) -> Tensor:
     grad = x.sigmoid()
     if pos_weight is None:
         grad = grad - y
@@ -821,9 +790,7 @@ def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction:
 
 
 @op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)
-def binary_cross_entropy_with_logits(
-    x: Any, y: Any, weight: Any, pos_weight: Any, reduction: str
-) -> Any:
+def binary_cross_entropy_with_logits(x: Any, y: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     """Return the mean, sum or array of `weight * ((1 - y) * x - w * log(sigmoid(x)))`.
 
     Here `w = 1 + (pos_weight - 1) * y`.
@@ -876,9 +843,7 @@ def _nll(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) ->
     return loss.nll(x, target, weight, ignore_index, reduction)
 
 
-def _nll_x(
-    g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str
-) -> Tensor:
+def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:
     grad: Tensor = _nll_loss_grad(g, x, target, weight, ignore_index, reduction)
     return grad
 
@@ -887,9 +852,7 @@ def _nll_x(
 _nll_losses = [op(name=name, x=_nll_x, target=None, weight=None)(_nll) for name in _NLL_NODES]
 
 
-def nll_loss(
-    x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
-) -> Tensor:
+def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     """Return the mean, sum or array of minus the scores x (N, C, ...) of the labels (N, ...)."""
     out: Tensor = _nll_losses[x._array.ndim > 2](x, target, weight, ignore_index, reduction)
     return out
@@ -897,16 +860,12 @@ def nll_loss(
 
 @op(
     name="NllLossBackward",
-    g=lambda g, target, weight, ignore_index, reduction: nll_loss(
-        g, target, weight, ignore_index, reduction
-    ),
+    g=lambda g, target, weight, ignore_index, reduction: nll_loss(g, target, weight, ignore_index, reduction),
     x=lambda gg: zero_gradient(gg),
     target=None,
     weight=None,
 )
-def _nll_loss_grad(
-    g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str
-) -> Any:
+def _nll_loss_grad(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
     return loss.nll_grad(g, x.shape, target, weight, ignore_index, reduction)
 
 
@@ -927,11 +886,7 @@ def _cross_entropy_x(
         return slope * g
     # The same in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
     targets, total = loss.soft_targets(
-        loss.rows(x._array),
-        target._array,
-        None if weight is None else weight._array,
-        ignore_index,
-        label_smoothing,
+        loss.rows(x._array), target._array, None if weight is None else weight._array, ignore_index, label_smoothing
     )
     if reduction == "mean":
         g = g / (total or 1)  # where all are ignored, q is 0
@@ -939,9 +894,7 @@ def _cross_entropy_x(
     return (softmax(x, dim) * q.sum(dim, True) - q) * g
 
 
-def _cross_entropy(
-    x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
-) -> Any:
+def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float) -> Any:
     _check_floating("log_softmax_lastdim_kernel_impl", x)
     return loss.cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
 
@@ -949,9 +902,7 @@ def _cross_entropy(
 #: `nll_loss(log_softmax(x))` of scores (N, C) and labels (N,), in one op; of scores (N, C, d1, ...); and with smoothing
 #: of labels, where PyTorch adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
-    op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(
-        _cross_entropy
-    )
+    op(name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))(_cross_entropy)
     for name in (*_NLL_NODES, "Add")
 ]
 for _each in (cross_entropy, cross_entropy_of_places):
@@ -963,9 +914,7 @@ def _rows(x: Any) -> Any:
     return x if x.ndim == 2 else x.reshape(1, -1)
 
 
-def _multi_margin_x(
-    g: Tensor, x: Tensor, target: Tensor, p: int, margin: float, weight: Any, reduction: str
-) -> Tensor:
+def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float, weight: Any, reduction: str) -> Tensor:
     scores, labels = _rows(x), target._array.reshape(-1)
     weights = None if weight is None else weight._array
     above, is_own, factor, _ = loss.multi_margin(scores._array, labels, p, margin, weights)
@@ -979,9 +928,7 @@ def _multi_margin_x(
 
 
 @op(x=_multi_margin_x, target=None, weight=None)
-def multi_margin_loss(
-    x: Any, target: Any, p: int, margin: float, weight: Any, reduction: str
-) -> Any:
+def multi_margin_loss(x: Any, target: Any, p: int, margin: float, weight: Any, reduction: str) -> Any:
     """Return the mean, sum or array of `weight[y] * sum(max(0, margin - x[y] + x[i]) ** p) / C`, over i != y."""
     losses = loss.multi_margin(_rows(x), target.reshape(-1), p, margin, weight)[-1]
     return loss.reduced(losses.reshape(target.shape), reduction)
@@ -1030,11 +977,7 @@ def _layer_norm_rule(
     grad = grad_weight = grad_bias = None
     if needs[0]:
         slope = g if weight is None else g * weight
-        grad = (
-            slope
-            - slope.mean(dims, keepdim=True)
-            - normal * (slope * normal).mean(dims, keepdim=True)
-        ) * scale
+        grad = (slope - slope.mean(dims, keepdim=True) - normal * (slope * normal).mean(dims, keepdim=True)) * scale
     if needs[1]:
         grad_weight = (g * normal).sum(leading) if leading else g * normal
     if needs[2]:
@@ -1042,15 +985,8 @@ def _layer_norm_rule(
     return grad, grad_weight, grad_bias
 
 
-@op(
-    joint=_layer_norm_rule,
-    inputs=("x", "weight", "bias"),
-    residuals=("mean", "scale"),
-    name="NativeLayerNorm",
-)
-def layer_norm(
-    x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float
-) -> Any:
+@op(joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeLayerNorm")
+def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
     """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
     _check_floating("LayerNormKernelImpl", x)
     return layer_norms.forward(x, len(normalized_shape), weight, bias, eps)
@@ -1062,9 +998,7 @@ def layer_norm(
     ),
     indices=None,
 )
-def embedding(
-    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False
-) -> Any:
+def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Any:
     """Return the rows of `weight` at `indices`; row `padding_idx` gets no gradient."""
     if indices.size and (np.min(indices) < 0 or np.max(indices) >= weight.shape[0]):
         raise IndexError("index out of range in self")
@@ -1078,9 +1012,7 @@ def embedding(
     ),
     indices=None,
 )
-def _embedding_grad(
-    g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
+def _embedding_grad(g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     width = g.shape[-1]
     out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
     flat = indices.reshape(-1)
@@ -1094,9 +1026,7 @@ def _embedding_grad(
     return out
 
 
-def _embedding_gather(
-    g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool
-) -> Tensor:
+def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     """Return the gradient of `_embedding_grad`: rows of `g`, as often as it counted them."""
     rows = embedding(g, indices, padding_idx, scale_grad_by_freq)
     positions = indices._array
@@ -1113,29 +1043,17 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
     `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
     Negative widths take away, so that the gradient is the same op.
     """
-    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [
-        (pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)
-    ]
+    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
     for length, (before, after) in zip(x.shape, widths, strict=True):
         if length + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
-    shape = tuple(
-        [length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)]
-    )
+    shape = tuple([length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)])
     check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
-    inner = tuple(
-        [
-            slice(max(before, 0), n - max(after, 0))
-            for n, (before, after) in zip(shape, widths, strict=True)
-        ]
-    )
+    inner = tuple([slice(max(before, 0), n - max(after, 0)) for n, (before, after) in zip(shape, widths, strict=True)])
     part = tuple(
-        [
-            slice(max(-before, 0), n - max(-after, 0))
-            for n, (before, after) in zip(x.shape, widths, strict=True)
-        ]
+        [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, widths, strict=True)]
     )
     out[inner] = x[part]
     return out

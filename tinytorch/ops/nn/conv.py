@@ -57,9 +57,7 @@ def _formatted(out: Any, x: Any, w: Any) -> Any:
     ),
     b=lambda g: _per_channel(g),
 )
-def _conv(
-    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
-) -> Any:
+def _conv(x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any) -> Any:
     return _formatted(kernels.conv(x, w, b, stride, padding, dilation, groups, size), x, w)
 
 
@@ -73,9 +71,7 @@ def _conv(
     ),
     b=lambda g: _per_channel(g),
 )
-def _conv_input(
-    y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Any:
+def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
     out = kernels.conv_input(y, w, size, stride, padding, dilation, groups)
     if b is not None:
         out += b.reshape((-1, *(1,) * len(size)))
@@ -91,9 +87,7 @@ def _conv_input(
         x, g, None, stride, padding, dilation, groups, y_shape[2:]
     ),
 )
-def _conv_weight(
-    x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Any:
+def _conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
     return kernels.conv_weight(x, y, kernel, stride, padding, dilation, groups)
 
 
@@ -103,9 +97,7 @@ def _conv_weight(
 def _invalid(name: str, given: dict[str, Any], padding: str = "0") -> NoReturn:
     """Raise PyTorch's error for arguments of wrong types."""
     got = [
-        type(value).__name__
-        if key in ("input", "weight", "bias")
-        else f"{key}={type(value).__name__}"
+        type(value).__name__ if key in ("input", "weight", "bias") else f"{key}={type(value).__name__}"
         for key, value in given.items()
     ]
     raise TypeError(
@@ -136,9 +128,8 @@ def _name(tensor: Tensor) -> str:
 
 
 def _settings(
-    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any,
-    same: bool = False,
-) -> list[Sizes]:  # fmt: skip
+    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any, same: bool = False
+) -> list[Sizes]:
     """Check the arguments' types; return the settings with an entry per dimension of the weight.
 
     Args:
@@ -197,9 +188,7 @@ def _check_settings(settings: dict[str, Sizes], dims: int, groups: int) -> None:
     if min(settings["stride"], default=1) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     if min(settings["dilation"], default=1) <= 0:
-        raise RuntimeError(
-            f"dilation should be greater than zero, but got {list(settings['dilation'])}"
-        )
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(settings['dilation'])}")
 
 
 def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool) -> None:
@@ -246,15 +235,11 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
         raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
     if 0 in x.shape[2:] and x.shape[0] and x.shape[1]:
         raise RuntimeError(
-            "Only zero batch or zero channel inputs are supported, but got input shape: "
-            f"{list(x.shape)}"
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}"
         )
 
 
-def _run(
-    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
-    dilation: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
     """Return a convolution of checked settings."""
     _check(x, w, b, groups, transposed=False)
     padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
@@ -270,9 +255,8 @@ def _run(
 
 
 def _run_transposed(
-    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes,
-    more: Sizes, groups: int, dilation: Sizes,
-) -> Tensor:  # fmt: skip
+    x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, more: Sizes, groups: int, dilation: Sizes
+) -> Tensor:
     """Return a transposed convolution of checked settings."""
     _check(x, w, b, groups, transposed=True)
     _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu")
@@ -284,12 +268,8 @@ def _run_transposed(
             for key, sizes in (("output_padding", more), ("stride", stride), ("dilation", dilation))
             for which, size in zip(names, ones + sizes, strict=True)
         )
-        raise RuntimeError(
-            f"output padding must be smaller than either stride or dilation, but got {shown}"
-        )
-    size = kernels.transposed_size(
-        tuple(x.shape[2:]), tuple(w.shape[2:]), stride, padding, more, dilation
-    )
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {shown}")
+    size = kernels.transposed_size(tuple(x.shape[2:]), tuple(w.shape[2:]), stride, padding, more, dilation)
     if min(size) < 1:
         raise RuntimeError(
             f"Given input size per channel: ({_times(x.shape[2:])}). Calculated output size per channel: "
@@ -303,9 +283,8 @@ def _run_transposed(
 
 
 def _convolved(
-    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
-    groups: Any,
-) -> Tensor:  # fmt: skip
+    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Tensor:
     name = f"conv{dims}d"
     if isinstance(padding, str):
         return _convolved_by_name(dims, input, weight, bias, stride, padding, dilation, groups)
@@ -318,9 +297,8 @@ def _convolved(
 
 
 def _convolved_by_name(
-    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any,
-    groups: Any,
-) -> Tensor:  # fmt: skip
+    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: Any
+) -> Tensor:
     """Return a convolution with the padding "valid", which is none, or "same": the output has the input's size."""
     name = f"conv{dims}d"
     if padding not in ("same", "valid"):
@@ -438,15 +416,8 @@ def _transposed(
     groups: Any, dilation: Any,
 ) -> Tensor:  # fmt: skip
     name = f"conv_transpose{dims}d"
-    settings = {
-        "stride": stride,
-        "padding": padding,
-        "output_padding": output_padding,
-        "dilation": dilation,
-    }
-    strides, paddings, more, dilations = _settings(
-        name, dims, input, weight, bias, settings, groups
-    )
+    settings = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+    strides, paddings, more, dilations = _settings(name, dims, input, weight, bias, settings, groups)
     if input.ndim == dims + 2:
         return _run_transposed(input, weight, bias, strides, paddings, more, groups, dilations)
     alone = input.unsqueeze(0)
@@ -556,9 +527,7 @@ def convolution(
             f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
         )
     if transposed:
-        return _transposed(
-            dims, input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
+        return _transposed(dims, input, weight, bias, stride, padding, output_padding, groups, dilation)
     return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -586,9 +555,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if input.ndim != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel.")
     if weight.ndim != 3:
-        raise RuntimeError(
-            "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."
-        )
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
     if bias.ndim != 1:
         raise RuntimeError("Bias must be 1-D")
     if input.shape[2] != weight.shape[1]:
@@ -596,9 +563,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
     if input.dtype is not weight.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}"
-        )
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}")
     x, w = input.permute(1, 2, 0), weight.permute(2, 1, 0)
     out: Tensor = _conv(x, w, bias, (1,), (pad,), (1,), 1, None)
     return out.permute(2, 0, 1)
@@ -609,18 +574,13 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 @op(
     name="Im2Col",
-    x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(
-        g, x_shape[2:], kernel, dilation, padding, stride
-    ),
+    x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
 )
 def _unfold(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     return kernels.unfold(x, kernel, dilation, padding, stride)
 
 
-@op(
-    name="Col2Im",
-    x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),
-)
+@op(name="Col2Im", x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride))
 def _fold(x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     return kernels.fold(x, size, kernel, dilation, padding, stride)
 
@@ -631,9 +591,7 @@ def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
     for key, value in settings.items():
         sizes = _sizes(value, 2)
         if sizes is None:
-            raise TypeError(
-                f"{name}(): argument '{key}' must be tuple of ints, not {type(value).__name__}"
-            )
+            raise TypeError(f"{name}(): argument '{key}' must be tuple of ints, not {type(value).__name__}")
         if len(sizes) != 2:
             raise RuntimeError(f"It is expected {key} equals to 2, but got size {len(sizes)}")
         found.append(sizes)
@@ -655,9 +613,8 @@ def _check_columns(name: str, x: Tensor) -> None:
 
 @public("nn.functional.unfold")
 def unfold(
-    input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0,
-    stride: SizeOrInt = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
+) -> Tensor:
     """Return the sliding blocks of images as columns.
 
     Args:
@@ -681,12 +638,7 @@ def unfold(
         tensor([[0., 1., 3., 4.],
                 [1., 2., 4., 5.]])
     """
-    settings = {
-        "kernel_size": kernel_size,
-        "dilation": dilation,
-        "padding": padding,
-        "stride": stride,
-    }
+    settings = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
     kernel, dilations, paddings, strides = _pairs("unfold", settings)
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(

@@ -19,24 +19,16 @@ def _no_second(gg: Tensor) -> NoReturn:
     raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
 
 
-@op(
-    name="CtcLossBackward",
-    g=lambda gg, slope: (gg * slope).sum((0, 2)),
-    x=lambda gg: _no_second(gg),
-)
+@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=lambda gg: _no_second(gg))
 def _ctc_grad(g: Any, x: Any, slope: Tensor) -> Any:
     return g[:, None] * slope._array  # (a plain argument: the losses' own derivatives, worked out)
 
 
-def _ctc_x(
-    g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infinity: bool, alpha: Any
-) -> Tensor:
+def _ctc_x(g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infinity: bool, alpha: Any) -> Tensor:
     found = ctc.forward(x._array, *problem)[1] if alpha is None else alpha._array
     losses = ctc.ended(x._array, found, *problem[2:])
     labels, skips, lengths, of_targets = problem
-    slope = ctc.gradient(
-        x._array, labels, skips, lengths, of_targets, losses, found, blank, zero_infinity
-    )
+    slope = ctc.gradient(x._array, labels, skips, lengths, of_targets, losses, found, blank, zero_infinity)
     grad: Tensor = _ctc_grad(g, x, wrap(slope))
     return grad
 
@@ -58,13 +50,9 @@ def _lengths(name: str, lengths: Any, count: int) -> Any:
 def _check_range(name: str, lengths: Any, most: int | None) -> None:
     where = "(while checking arguments for ctc_loss_allocate_outputs)"
     if lengths.size and lengths.min() < 0:
-        raise RuntimeError(
-            f"Expected {name} to have value at least 0, but got value {lengths.min()} {where}"
-        )
+        raise RuntimeError(f"Expected {name} to have value at least 0, but got value {lengths.min()} {where}")
     if most is not None and lengths.size and lengths.max() > most:
-        raise RuntimeError(
-            f"Expected {name} to have value at most {most}, but got value {lengths.max()} {where}"
-        )
+        raise RuntimeError(f"Expected {name} to have value at most {most}, but got value {lengths.max()} {where}")
 
 
 def _padded(targets: Any, lengths: Any) -> Any:
@@ -83,9 +71,7 @@ def _padded(targets: Any, lengths: Any) -> Any:
             )
         return targets[:, :longest].astype(_INT64)
     if targets.ndim != 1:
-        raise RuntimeError(
-            f"Expected tensor to have 1 or 2 dimensions, but got {targets.ndim} {where}"
-        )
+        raise RuntimeError(f"Expected tensor to have 1 or 2 dimensions, but got {targets.ndim} {where}")
     if targets.size != lengths.sum():
         raise RuntimeError(
             f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {targets.size} {where}"
@@ -133,9 +119,7 @@ def ctc_loss(
         )
     array = x._array
     if array.dtype.kind != "f" or array.dtype.itemsize < 4:
-        raise NotImplementedError(
-            f"\"ctc_loss_cpu\" not implemented for '{nn._tensor_name(array)}'"
-        )
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{nn._tensor_name(array)}'")
     time, count, classes = array.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")

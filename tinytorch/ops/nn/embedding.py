@@ -31,7 +31,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
 @public()
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in another order.
 
     Args:
@@ -52,9 +52,7 @@ def embedding(
                 [2.0000, 2.5000]])
     """
     if sparse:
-        raise NotImplementedError(
-            "embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
-        )
+        raise NotImplementedError("embedding(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
     check_tensor(weight, "embedding", "weight")
     check_tensor(indices, "embedding", "indices", 2)
     if weight._array.ndim != 2:
@@ -65,9 +63,7 @@ def embedding(
 
 
 @public()
-def embedding_renorm_(
-    weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0
-) -> Tensor:
+def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
     Args:
@@ -156,9 +152,7 @@ def embedding_bag(
                 [4., 5.]])
     """
     if sparse:
-        raise NotImplementedError(
-            "embedding_bag(sparse=True): tinytorch has no sparse tensors; leave `sparse` out"
-        )
+        raise NotImplementedError("embedding_bag(sparse=True): tinytorch has no sparse tensors; leave `sparse` out")
     check_tensor(weight, "embedding_bag", "weight")
     _check_indices("embedding_bag", indices)
     if not weight.dtype.is_floating_point:
@@ -180,8 +174,7 @@ def embedding_bag(
         place = int(np.argmax((used < 0) | (used >= rows)))
         if mode == 2 or padded or weight.dtype is dtypes.float64:
             raise RuntimeError(
-                "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-                f"{used[place]}"
+                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {used[place]}"
             )
         raise RuntimeError(  # (from the kernel that sums whole bags)
             f"Index {place} of input takes value {used[place]} which is not in the valid range [0, {rows})"

@@ -29,9 +29,7 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x._array.dtype.itemsize == 2 else x
 
 
-def _gradients(
-    kernel: Any, g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool
-) -> tuple[Any, Any, Any]:
+def _gradients(kernel: Any, g: Any, x: Any, weight: Any, mean: Any, scale: Any, wanted: bool) -> tuple[Any, Any, Any]:
     weight = None if weight is None else widened(weight)
     upstream, values = norm.places(widened(g)), norm.places(widened(x))
     grad, of_weight, of_bias = kernel(upstream, values, weight, mean, scale, wanted, x.dtype)
@@ -61,7 +59,7 @@ def _channelwise(weight: Tensor, ndim: int) -> Tensor:
 
 def _from_normal(
     g: Tensor, normal: Tensor, scale: Tensor, weight: Tensor | None, dims: Sequence[int], needs: tuple[bool, ...]
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Return the gradients in Tensor code, given the normalised input and 1 / sqrt(variance + eps).
 
     Args:
@@ -102,9 +100,7 @@ def _factors(mean: Any, scale: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
 # By the statistics of a batch ---------------------------------------------------------------------
 
 
-def _batch_rule(
-    g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: float, mean: Any, scale: Any
-) -> Any:
+def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: float, mean: Any, scale: Any) -> Any:
     upstream = g[0]
     if mean is not None:
         return _chosen(needs, _batch_norm_grad(upstream, x, weight, mean, scale, needs[0]))
@@ -132,7 +128,7 @@ def _by_batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 def _given_rule(
     g: Tensor, needs: tuple[bool, ...], x: Tensor, weight: Any, mean: Tensor, variance: Tensor, eps: float
-) -> Any:  # fmt: skip
+) -> Any:
     grad = grad_weight = grad_bias = None
     samples = [0, *range(2, x.ndim)]
     scale = (_wide(variance) + eps).rsqrt()
@@ -209,9 +205,7 @@ def _batch_norm(
     if input._array.ndim < 2:
         if not input._array.size and input._array.ndim:
             return input.clone(), None, None  # as in PyTorch: the channels are looked for later
-        raise RuntimeError(
-            f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input"
-        )
+        raise RuntimeError(f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input")
     _check_parameters(input, (weight, bias, running_mean, running_var))
     weight, bias = _flat(weight), _flat(bias)
     if not training:
@@ -231,17 +225,12 @@ def _batch_norm(
 def _move(running: Tensor, new: Any, momentum: float) -> None:
     """Move a running statistic towards that of a batch; like PyTorch, without counting it as a write."""
     array = running._array
-    array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(
-        array.dtype
-    )
+    array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
 
 
 def _check_momentum(name: str, momentum: Any) -> float:
     if not isinstance(momentum, (int, float)):
-        raise TypeError(
-            f"{name}(): argument 'momentum' (position 7) must be float, not "
-            f"{type(momentum).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'momentum' (position 7) must be float, not {type(momentum).__name__}")
     return momentum
 
 
@@ -295,9 +284,7 @@ def native_batch_norm(
         tensor([0.5000])
     """
     momentum = _check_momentum("native_batch_norm", momentum)
-    out, mean, variance = _batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+    out, mean, variance = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     kind = _kind_of_statistics(input, weight, bias, running_mean, running_var)
     if mean is None or variance is None:
         none = np.zeros_like(input._array, dtype=kind.numpy, shape=0)
@@ -341,9 +328,7 @@ def instance_norm(
     """
     check_tensor(input, "instance_norm", "input")
     if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError(
-            "Expected running_mean and running_var to be defined when use_input_stats is false"
-        )
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     momentum = _check_momentum("instance_norm", momentum)
     samples, channels = input._array.shape[:2]
     # The instances are channels of one sample.
@@ -355,7 +340,7 @@ def instance_norm(
     per_mean, per_var = repeated(running_mean), repeated(running_var)
     out = _batch_norm(
         input.reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
-    )[0]  # fmt: skip
+    )[0]
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:
@@ -366,7 +351,7 @@ def instance_norm(
 
 def _group_rule(
     g: Tensor, needs: tuple[bool, ...], x: Tensor, groups: int, weight: Any, eps: float, mean: Any, scale: Any
-) -> Any:  # fmt: skip
+) -> Any:
     if mean is not None:
         return _chosen(needs, _group_norm_grad(g, x, weight, mean, scale, needs[0]))
     normal, differentiable = _normalised(_grouped(_wide(x), groups), [2], eps)
@@ -378,12 +363,7 @@ def _grouped(x: Tensor, groups: int) -> Tensor:
     return x.reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
 
 
-@op(
-    joint=_group_rule,
-    inputs=("x", "weight", "bias"),
-    residuals=("mean", "scale"),
-    name="NativeGroupNorm",
-)
+@op(joint=_group_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeGroupNorm")
 def _by_group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
     values = norm.places(widened(x))
     mean, variance = norm.group_statistics(values, groups)
@@ -423,9 +403,7 @@ def group_norm(
     check_tensor(input, "group_norm", "input")
     shape = [*input._array.shape]
     if len(shape) < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
-        )
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     groups = operator.index(num_groups)
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
@@ -449,7 +427,7 @@ def group_norm(
 @public()
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return what `group_norm` does, and mean and `1 / sqrt(variance + eps)` of each group, shape (N, group).
 
     Args:
@@ -482,8 +460,7 @@ def check_normalized_shape(
     """Return the shape that is normalised over, having checked it and those of weight and bias."""
     if not isinstance(given, (tuple, list)):
         raise TypeError(
-            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-            f"{type(given).__name__}"
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(given).__name__}"
         )
     shape = tuple(given)
     if not shape:
@@ -513,17 +490,14 @@ def check_normalized_shape(
             and each.dtype != input.dtype
             and (input.dtype.itemsize != 2 or each.dtype is not dtypes.float32)
         ):
-            raise RuntimeError(
-                "mixed dtype (CPU): expect parameter to have scalar type of "
-                f"{input.dtype.tensor_name}"
-            )
+            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {input.dtype.tensor_name}")
     return shape
 
 
 @public()
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return what `layer_norm` does, and mean and `1 / sqrt(variance + eps)`, with the normalised dimensions kept.
 
     Example:

@@ -64,9 +64,7 @@ def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[
                 f"{name}() {argument} must be an int, list of ints or tuple of ints of size 1: the argument "
                 f"'{argument}' should contain one int (got {len(found)}), but got size {len(found)}"
             )
-        raise RuntimeError(
-            f"{name}: {argument} must either be a single int, or a tuple of {_NUMBERS[n]} ints"
-        )
+        raise RuntimeError(f"{name}: {argument} must either be a single int, or a tuple of {_NUMBERS[n]} ints")
     return found
 
 
@@ -86,9 +84,7 @@ def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
     if len(shape) not in (n + 1, n + 2):
         if name.startswith("adaptive"):
             colon = ":" if "max" in name else ""
-            raise RuntimeError(
-                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}"
-            )
+            raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}")
         if len(shape) < n + 1 and name == "avg_pool2d":
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got "
@@ -97,9 +93,7 @@ def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
         if name != "avg_pool2d":
             if n == 1:
                 _check_filled(name, input, n)
-            raise RuntimeError(
-                f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
-            )
+            raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     return shape[-n:]
 
 
@@ -139,7 +133,7 @@ def _refuse(kernel: str, input: Tensor) -> None:
 
 def _sliding(
     name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return kernel, stride, padding, dilation and the number of windows, of each dimension, having checked them."""
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
@@ -151,9 +145,7 @@ def _sliding(
         what = (("kernel_size", kernel), ("stride", strides), ("dilation", dilations))
         for argument, (value,) in what:
             if value <= 0:
-                raise RuntimeError(
-                    f"max_pool1d() {argument} must be greater than zero, but got {value}"
-                )
+                raise RuntimeError(f"max_pool1d() {argument} must be greater than zero, but got {value}")
         if pads[0] < 0:
             raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {pads[0]}")
         if 2 * pads[0] > kernel[0]:
@@ -182,10 +174,7 @@ def _sliding(
             raise RuntimeError(f"{argument} should be greater than zero, but got {got}")
     _check_filled(name, input, n)
     counts = tuple(
-        [
-            pool.output_length(*each, ceil_mode)
-            for each in zip(spatial, kernel, strides, pads, dilations, strict=True)
-        ]
+        [pool.output_length(*each, ceil_mode) for each in zip(spatial, kernel, strides, pads, dilations, strict=True)]
     )
     if name == "avg_pool3d" and any(k > length for k, length in zip(kernel, spatial, strict=True)):
         sizes, kernels = (
@@ -198,9 +187,7 @@ def _sliding(
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
         channels = input._array.shape[-n - 1]
         before, after = ("x".join(map(str, (channels, *each))) for each in (spatial, counts))
-        raise RuntimeError(
-            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
-        )
+        raise RuntimeError(f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small")
     return kernel, strides, pads, dilations, counts
 
 
@@ -224,11 +211,7 @@ def _recording(x: Tensor) -> bool:
 # Places and picks ---------------------------------------------------------------------------------
 
 
-@op(
-    g=lambda g, index, n, distinct: picked(g, index, n, distinct),
-    index=None,
-    name="MaxPoolBackward",
-)
+@op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")
 def placed(g: Any, index: Any, spatial: tuple[int, ...], n: int, distinct: bool) -> Any:
     """Return planes of zeros with the elements of `g` added at indices."""
     out = pool.place(_planes(g, n), _planes(index, n), spatial, distinct)
@@ -236,9 +219,7 @@ def placed(g: Any, index: Any, spatial: tuple[int, ...], n: int, distinct: bool)
 
 
 @op(
-    x=lambda g, index, x_shape, n, distinct: placed(
-        g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct
-    ),
+    x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
     index=None,
     name="MaxPoolPick",
 )
@@ -281,9 +262,7 @@ def _unpool_op(n: int) -> Any:
         return formatted(out, x) if n == 2 else out
 
     _max_unpool.__name__ = f"_MaxUnpool{n}D"
-    return op(x=lambda g, index: picked(g, index, n, False), index=None, name=f"MaxUnpool{n}D")(
-        _max_unpool
-    )
+    return op(x=lambda g, index: picked(g, index, n, False), index=None, name=f"MaxUnpool{n}D")(_max_unpool)
 
 
 _unpools = {n: _unpool_op(n) for n in (2, 3)}
@@ -302,10 +281,7 @@ def _max_values(x: Any, windows: Any) -> Any:
     name="MaxPool2DWithIndices",
 )
 def _max_corners(x: Any) -> Any:
-    out, right, lower = [
-        each.reshape(*x.shape[:-2], *each.shape[1:])
-        for each in pool.max_corners(_planes(x, 2), True)
-    ]
+    out, right, lower = [each.reshape(*x.shape[:-2], *each.shape[1:]) for each in pool.max_corners(_planes(x, 2), True)]
     return formatted(out, x), right, lower
 
 
@@ -316,10 +292,7 @@ def _max_corner_values(x: Any) -> Any:
 
 
 @op(
-    g=lambda g, right, lower: _corner_pick(g, right, lower),
-    right=None,
-    lower=None,
-    name="MaxPool2DWithIndicesBackward",
+    g=lambda g, right, lower: _corner_pick(g, right, lower), right=None, lower=None, name="MaxPool2DWithIndicesBackward"
 )
 def _corner_grad(g: Any, right: Any, lower: Any, spatial: tuple[int, int]) -> Any:
     out = pool.corner_grad(_planes(g, 2), _planes(right, 2), _planes(lower, 2), spatial)
@@ -353,9 +326,7 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
     for position, (argument, row, value) in enumerate(
         zip(("kernel_size", "stride", "padding", "dilation"), (1, 1, 0, 1), arguments, strict=False)
     ):
-        omitted = argument == "stride" and (
-            value is None or (isinstance(value, (tuple, list)) and not value)
-        )
+        omitted = argument == "stride" and (value is None or (isinstance(value, (tuple, list)) and not value))
         pairs.append(None if omitted else (row, *_ints(name, argument, position + 2, value, 1)))
     return [input.unsqueeze(-2), *pairs]
 
@@ -372,17 +343,7 @@ def max_pool(
     if n == 1 and (return_indices or _recording(input)):
         try:
             planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
-            found = max_pool(
-                "max_pool2d",
-                planes,
-                sizes[0],
-                sizes[1],
-                sizes[2],
-                sizes[3],
-                ceil_mode,
-                return_indices,
-                2,
-            )
+            found = max_pool("max_pool2d", planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices, 2)
         except (RuntimeError, TypeError):
             if not return_indices:  # whose errors are those of the function that knows no planes
                 _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
@@ -408,12 +369,7 @@ def max_pool(
             return _max_corner_values(input)
         if local.state.modes is None:  # forward mode and packing hooks hand out no residuals
             return _max_corners(input)
-    windows = tuple(
-        [
-            _windows(*each)
-            for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)
-        ]
-    )
+    windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
     if not recording:
         return _max_values(input, windows)
     out = _max_pools[n](input, windows)
@@ -423,7 +379,7 @@ def max_pool(
 @public()
 def max_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the maxima of windows along the last dimension; see `nn.functional.max_pool1d`.
 
     Example:
@@ -431,15 +387,13 @@ def max_pool1d(
         >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
-    return max_pool(
-        "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 1
-    )
+    return max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 1)
 
 
 @public()
 def max_pool1d_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows along the last dimension, and where they are.
 
     Example:
@@ -453,7 +407,7 @@ def max_pool1d_with_indices(
 @public()
 def max_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
 
     Example:
@@ -462,15 +416,13 @@ def max_pool2d(
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
     """
-    return max_pool(
-        "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 2
-    )
+    return max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 2)
 
 
 @public(autocast="float32")
 def max_pool3d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
 
     Example:
@@ -478,9 +430,7 @@ def max_pool3d(
         >>> torch.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
         tensor([[[[7.]]]])
     """
-    return max_pool(
-        "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 3
-    )
+    return max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 3)
 
 
 def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
@@ -493,24 +443,16 @@ def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...
         own = shape[len(shape) - len(value) :]
         wanted = [size if each is None else each for each, size in zip(value, own, strict=True)]
         if len(value) not in (1, n) or (len(value) == 1 < n and name != "adaptive_max_pool2d"):
-            inner = (
-                f"{name}(): internal error: output_size.size()"
-                if "max" in name
-                else f"{name}: output_size"
-            )
+            inner = f"{name}(): internal error: output_size.size()" if "max" in name else f"{name}: output_size"
             raise RuntimeError(f"{inner} must be {n}")
     elif isinstance(value, Sequence) and len(value) != 1:
-        raise RuntimeError(
-            f"{name}() argument 'output_size' should contain one int (got {len(value)})"
-        )
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(value)})")
     elif value is None and n > 1:
         wanted = shape[len(shape) - n :]
     sizes = _ints(name, "output_size", 2, wanted, n)
     if min(sizes) < 0:
         if "max" in name:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {min(sizes)}: {[*shape[:-n], *sizes]}"
-            )
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {[*shape[:-n], *sizes]}")
         shown = ", ".join(map(str, sizes))
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
@@ -532,9 +474,7 @@ def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tup
     _check_adaptive(name, input, n)
     if input._array.dtype.kind not in FLOATS:
         _refuse("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input)
-    windows = tuple(
-        [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
-    )
+    windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
     out, index = _adaptive_max_pools[n](input, windows)
     return out, index
 
@@ -553,7 +493,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor
 
 def fractional_max_pool(
     name: str, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None, n: int
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows at pseudo-random places, and where they are."""
     check_tensor(input, name)
     shape = input._array.shape
@@ -562,14 +502,10 @@ def fractional_max_pool(
     if output_size is None:
         ratios = [output_ratio] * n if isinstance(output_ratio, float) else output_ratio
         if len(ratios) > n:
-            raise ValueError(
-                f"{name} requires output_ratio to either be a single Int or tuple of Ints."
-            )
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         if len(ratios) < n:
             raise IndexError("tuple index out of range")
-        output_size = [
-            int(length * ratio) for length, ratio in zip(shape[-n:], ratios, strict=True)
-        ]
+        output_size = [int(length * ratio) for length, ratio in zip(shape[-n:], ratios, strict=True)]
     if len(shape) < n + 1:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-n - 1})"
@@ -599,13 +535,9 @@ def fractional_max_pool(
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {drawn.shape[2]}.")
     names = ("time", "height", "width")[-n:]
     for what, k, length, count in zip(names, kernel, shape[-n:], sizes, strict=True):
-        if (
-            count + k - (n == 2) > length or k < 1
-        ):  # PyTorch wants one element more in three dimensions
+        if count + k - (n == 2) > length or k < 1:  # PyTorch wants one element more in three dimensions
             place = name if n == 2 else f"{name}_out"
-            raise RuntimeError(
-                f"{place}(): pool {what} {k} too large relative to input {what} {length}"
-            )
+            raise RuntimeError(f"{place}(): pool {what} {k} too large relative to input {what} {length}")
     drawn = drawn[:batch].reshape(-1, n)
     if drawn.dtype.itemsize == 2:
         drawn = drawn.astype(np.float32)
@@ -613,9 +545,7 @@ def fractional_max_pool(
         [
             # the last column belongs to the first dimension of two, the first one of three
             pool.fractional(drawn[:, column], length, k, count)
-            for column, length, k, count in zip(
-                range(n) if n == 3 else (1, 0), shape[-n:], kernel, sizes, strict=True
-            )
+            for column, length, k, count in zip(range(n) if n == 3 else (1, 0), shape[-n:], kernel, sizes, strict=True)
         ]
     )
     out, index = _fractional_pools[n](input, windows)
@@ -630,9 +560,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
     shape = input._array.shape
     low = max(n, 2)
     if indices.dtype is not dtypes.int64:
-        raise RuntimeError(
-            f"elements in indices should be type int64 but got: {indices.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.tensor_name}")
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"Input to {name} should be a {low + 1}d or {low + 2}d Tensor, but got a tensor with "
@@ -650,9 +578,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
     wrong = (index < 0) | (index >= size)
     if wrong.any():
         volume = "x".join(map(str, sizes if n > 1 else (*sizes, 1)))
-        raise RuntimeError(
-            f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})"
-        )
+        raise RuntimeError(f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})")
     if n == 1:
         return _unpools[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)).squeeze(-1)
     out: Tensor = _unpools[n](input, indices, sizes)
@@ -706,9 +632,7 @@ def _divisor(
         product = product[..., None] * (end - begin)
     if (product == product.flat[0]).all():
         return int(product.flat[0])
-    return product.astype(
-        np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32
-    )
+    return product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
 
 
 def avg_pool(
@@ -720,22 +644,12 @@ def avg_pool(
     if n == 1:
         planes, kernel, strides, pads = _planar(name, input, kernel_size, stride, padding)
         line: Tensor = avg_pool(
-            "avg_pool2d",
-            planes,
-            kernel,
-            strides,
-            pads,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-            2,
+            "avg_pool2d", planes, kernel, strides, pads, ceil_mode, count_include_pad, divisor_override, 2
         )
         return line.squeeze(-2)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    kernel, strides, pads, dilations, counts = _sliding(
-        name, input, kernel_size, stride, padding, 1, ceil_mode, n
-    )
+    kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
     kind = input._array.dtype
     if kind.kind not in FLOATS and kind != np.int64:
         _refuse("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input)
@@ -743,12 +657,7 @@ def avg_pool(
     divisor: Any = divisor_override
     if divisor is None:
         divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
-    windows = tuple(
-        [
-            _windows(*each)
-            for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)
-        ]
-    )
+    windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
     out: Tensor = _averages[n](input, windows, divisor)
     return out
 
@@ -776,9 +685,7 @@ def avg_pool1d(
         >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
-    return avg_pool(
-        "avg_pool1d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1
-    )
+    return avg_pool("avg_pool1d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
 def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Tensor:
@@ -804,17 +711,12 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     if not floating:
         _refuse("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input)
     if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
-        windows = tuple(
-            [_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)]
-        )
+        windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
         divisor = math.prod(spatial) // math.prod(sizes)
         out: Tensor = _adaptive_averages[n](input, windows, divisor)
         return out
     maps: tuple[Map | None, ...] = tuple(
-        [
-            None if length == count else _average_map(length, count)
-            for length, count in zip(spatial, sizes, strict=True)
-        ]
+        [None if length == count else _average_map(length, count) for length, count in zip(spatial, sizes, strict=True)]
     )
     uneven: Tensor = _uneven_averages[n](input, maps)
     return uneven

@@ -73,11 +73,7 @@ _NODES = {
 #: Copies of elements: what pads by mode does, for 1, 2 and 3 dimensions.
 borders = {
     (mode, dims): resampling(f"{stem}Pad{dims}D", keeps_format=mode != "circular")
-    for mode, stem in (
-        ("reflect", "Reflection"),
-        ("replicate", "Replication"),
-        ("circular", "Circular"),
-    )
+    for mode, stem in (("reflect", "Reflection"), ("replicate", "Replication"), ("circular", "Circular"))
     for dims in (1, 2, 3)
 }
 _KERNELS = {
@@ -131,14 +127,10 @@ def upsample(
             f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
         )
     if not x.shape[1]:
-        raise RuntimeError(
-            f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}"
-        )
+        raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}")
     pick = mode.startswith("nearest")
     if not (x.dtype.kind in FLOATS or (x.dtype == np.uint8 and (pick or n == 2))):
-        kernel = (
-            "compute_indices_weights_linear" if n != 2 and not pick else f"{name}_channels_last"
-        )
+        kernel = "compute_indices_weights_linear" if n != 2 and not pick else f"{name}_channels_last"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
     if x.dtype == np.uint8 and not pick:
         stem, aa = mode.removesuffix("-aa"), mode.endswith("-aa")
@@ -201,9 +193,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
             f"\"grid_sampler_{len(x) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.tensor_name}'"
         )
     if input.dtype is not grid.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}"
-        )
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}")
 
 
 def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
@@ -325,10 +315,7 @@ def _nearest(input: Tensor, places: list[Tensor]) -> Tensor:
 def _linear(input: Tensor, places: list[Tensor]) -> Tensor:
     spatial = input._array.shape[2:]
     low = [_whole(each._array) for each in places]
-    after = [
-        each - wrap(below.astype(each._array.dtype))
-        for each, below in zip(places, low, strict=True)
-    ]
+    after = [each - wrap(below.astype(each._array.dtype)) for each, below in zip(places, low, strict=True)]
     out: Any = None
     for corner in product((0, 1), repeat=len(places)):
         at = [below + step for below, step in zip(low, corner, strict=True)]
@@ -410,17 +397,13 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
         if align_corners:
             line = np.linspace(-1, 1, length) if length > 1 else np.zeros(length)
         else:
-            line = (np.linspace(-1, 1, length) if length > 1 else np.zeros(length)) * (
-                (length - 1) / length
-            )
+            line = (np.linspace(-1, 1, length) if length > 1 else np.zeros(length)) * ((length - 1) / length)
         shape = [1] * n
         shape[k] = length
         base[..., n - 1 - k] = line.reshape(shape)
     count = int(size[0])
     points: Tensor = wrap(
-        np.broadcast_to(base.reshape(1, -1, n + 1), (count, base.size // (n + 1), n + 1)).astype(
-            kind
-        )
+        np.broadcast_to(base.reshape(1, -1, n + 1), (count, base.size // (n + 1), n + 1)).astype(kind)
     )
     grid: Tensor = points.bmm(theta.transpose(1, 2))
     return grid.view(count, *spatial, n)

@@ -55,9 +55,7 @@ def _relu_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> St
 # A layer ------------------------------------------------------------------------------------------
 
 
-def _unrolled(
-    step: Callable[..., States], count: int, tensors: Sequence[Any], widths: Any, reverse: bool
-) -> States:
+def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], widths: Any, reverse: bool) -> States:
     """Return the output and the last states of a layer composed of elementary ops.
 
     Args:
@@ -67,7 +65,7 @@ def _unrolled(
         widths: how many sequences each step has.
         reverse: begin with the last step.
     """
-    x, states, (w_ih, w_hh, b_ih, b_hh, *others) = tensors[0], tensors[1 : 1 + count], tensors[1 + count :]  # fmt: skip
+    x, states, (w_ih, w_hh, b_ih, b_hh, *others) = tensors[0], tensors[1 : 1 + count], tensors[1 + count :]
     projected = linear(x.reshape(-1, x.shape[-1]), w_ih, b_ih)
     current: States = tuple(states)
     ended: list[States] = []
@@ -96,21 +94,13 @@ def _gradients_of_composition(
     recorded = local.state.grad
     with recording(True):
         inputs = [
-            each
-            if not need
-            else each.view_as(each)
-            if each.requires_grad
-            else each.detach().requires_grad_()
+            each if not need else each.view_as(each) if each.requires_grad else each.detach().requires_grad_()
             for each, need in zip(tensors, needs, strict=True)
         ]
         outputs = compose(inputs)
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
     wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
-    found = iter(
-        gradients(
-            [out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded
-        )
-    )
+    found = iter(gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded))
     return [next(found) if need else None for need in needs]
 
 
@@ -119,10 +109,7 @@ def _array(x: Any) -> Any:
 
 
 def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
-    return [
-        wrap(each) if need and each is not None else None
-        for each, need in zip(arrays, needs, strict=True)
-    ]
+    return [wrap(each) if need and each is not None else None for each, need in zip(arrays, needs, strict=True)]
 
 
 def _lstm_rule(
@@ -145,7 +132,7 @@ def _lstm_rule(
 
 def _lstm_layer(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, widths: Any, reverse: bool
-) -> Any:  # fmt: skip
+) -> Any:
     return kernels.lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, widths, reverse)
 
 
@@ -167,10 +154,7 @@ def _gru_rule(
 ) -> list[Any]:  # fmt: skip
     if matrix is None:
         return _gradients_of_composition(
-            g,
-            needs,
-            lambda tensors: _unrolled(_gru_step, 1, tensors, widths, reverse),
-            (x, h0, w_ih, w_hh, b_ih, b_hh),
+            g, needs, lambda tensors: _unrolled(_gru_step, 1, tensors, widths, reverse), (x, h0, w_ih, w_hh, b_ih, b_hh)
         )
     arrays = kernels.gru_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
@@ -179,9 +163,7 @@ def _gru_rule(
     return _wrapped(arrays, needs)
 
 
-def _gru_layer(
-    x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool
-) -> Any:
+def _gru_layer(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool) -> Any:
     return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
 
 
@@ -205,10 +187,7 @@ def _rnn_rule(
     if matrix is None:
         step = _relu_step if rectified else _tanh_step
         return _gradients_of_composition(
-            g,
-            needs,
-            lambda tensors: _unrolled(step, 1, tensors, widths, reverse),
-            (x, h0, w_ih, w_hh, b_ih, b_hh),
+            g, needs, lambda tensors: _unrolled(step, 1, tensors, widths, reverse), (x, h0, w_ih, w_hh, b_ih, b_hh)
         )
     arrays = kernels.rnn_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
@@ -219,7 +198,7 @@ def _rnn_rule(
 
 def _rnn_layer(
     x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widths: Any, reverse: bool, rectified: bool
-) -> Any:  # fmt: skip
+) -> Any:
     return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
 
 
@@ -236,8 +215,7 @@ _rnn, _rnn_packed = [
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    view_op("Transpose", lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)),
-    "TransposeBackward1",
+    view_op("Transpose", lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)), "TransposeBackward1"
 )
 
 
@@ -274,12 +252,11 @@ def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
     packed |= len(args) == 3 and "params" in kwargs
     names = _PACKED if packed else _PADDED
     values = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or set(values) & set(kwargs) or set(values) | set(kwargs) != set(names):  # fmt: skip
+    if len(args) > len(names) or set(values) & set(kwargs) or set(values) | set(kwargs) != set(names):
         kinds = ", ".join(type(each).__name__ for each in args)
         hx = "tuple of Tensors" if name == "lstm" else "Tensor"
         shared = (
-            "tuple of Tensors params, bool has_biases, int num_layers, float dropout, bool train, "
-            "bool bidirectional"
+            "tuple of Tensors params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
         )
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
@@ -315,7 +292,7 @@ def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
 
 def _stacked(
     name: str, layer: Callable[..., States], hx: Sequence[Tensor], projected: bool, given: dict[str, Any]
-) -> States:  # fmt: skip
+) -> States:
     """Return the output of all layers and the stacked last states.
 
     Args:
@@ -532,14 +509,10 @@ def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int
     if len(x) == 2 and x[1] != weight[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {weight[1]}")
     if len(x) == 2 and state and x[0] != state[0]:
-        raise RuntimeError(
-            f"Input batch size {x[0]} doesn't match hidden{label} batch size {state[0]}"
-        )
+        raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{label} batch size {state[0]}")
     size, got = w_hh._array.shape[1], state[min(1, len(state) - 1)]
     if got != size:
-        raise RuntimeError(
-            f"hidden{label} has inconsistent hidden_size: got {got}, expected {size}"
-        )
+        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {got}, expected {size}")
 
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
@@ -577,9 +550,7 @@ def lstm_cell(
         (tensor([[0.3696]]), tensor([[0.5568]]))
     """
     if isinstance(hx, Tensor):
-        raise TypeError(
-            "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
-        )
+        raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     for label, each in enumerate(hx):
@@ -595,7 +566,7 @@ def lstm_cell(
 @public()
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
 
     Args:
@@ -623,7 +594,7 @@ def gru_cell(
 @public()
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
 
     Args:
@@ -647,7 +618,7 @@ def rnn_tanh_cell(
 @public()
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return `relu(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`. Arguments as `rnn_tanh_cell`.
 
     Example:
@@ -663,10 +634,7 @@ def rnn_relu_cell(
 # Each op is the other's gradient.
 
 
-@op(
-    name="PackPaddedSequence",
-    x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0),
-)
+@op(name="PackPaddedSequence", x=lambda g, x_shape, steps, sequences: padded(g, steps, sequences, x_shape, 0))
 def packed(x: Any, steps: Any, sequences: Any) -> Any:
     """Return what x (steps, batch, ...) holds at these steps of these sequences, an array (count, ...)."""
     return x[steps, sequences]

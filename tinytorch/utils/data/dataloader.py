@@ -5,12 +5,7 @@ from typing import ClassVar
 from tinytorch.data import dataloader as _dataloader
 from tinytorch.data.dataloader import DataLoader, default_collate, default_convert, get_worker_info
 
-__all__ = [
-    "DataLoader",
-    "default_collate",
-    "default_convert",
-    "get_worker_info",
-]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 # Packages over PyTorch ask for these, as classes of what `iter(loader)` returns.
 _BaseDataLoaderIter = _dataloader._Iterator

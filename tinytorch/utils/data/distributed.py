@@ -46,14 +46,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if (num_replicas is None or rank is None) and not distributed.is_available():
-            raise RuntimeError(
-                "Requires distributed package to be available (or give num_replicas and rank)"
-            )
+            raise RuntimeError("Requires distributed package to be available (or give num_replicas and rank)")
         assert num_replicas is not None and rank is not None
         if not 0 <= rank < num_replicas:
-            raise ValueError(
-                f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
-            )
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
