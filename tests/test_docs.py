@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 import tinytorch
+import tinytorch.core.tensor
+import tinytorch.nn
 from tests.oracle import needs_oracle
+from tinytorch.ops import register
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -48,7 +52,7 @@ CASES = [
 ]
 
 
-def run(page, heading, examples, library):
+def run(page, heading, examples, library, names=None):
     """Run examples as one session with a library; warnings are printed, as an interpreter prints them."""
     session = [
         doctest.Example(
@@ -59,7 +63,7 @@ def run(page, heading, examples, library):
     ]  # fmt: skip
     report: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
-    test = doctest.DocTest(session, {}, heading, str(page), 0, None)
+    test = doctest.DocTest(session, names or {}, heading, str(page), 0, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
@@ -86,20 +90,39 @@ def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tm
 def overlooked():
     """Return the docstrings with examples that pytest does not find: of ops by `pointwise`, of Tensor's own methods."""
     found = {}
-    for owner in (tinytorch.Tensor, tinytorch):
-        for name, member in vars(owner).items():
-            function = getattr(member, "fget", member)
-            made = "<locals>" in getattr(function, "__qualname__", "")
-            own = getattr(function, "__module__", "") in ("tinytorch.core.op", "tinytorch.core.tensor")
-            if (made or own) and ">>>" in (member.__doc__ or ""):
-                found[member.__doc__] = name
+    members = [*vars(tinytorch.Tensor).items(), *((name, each.raw) for name, each in register.functions.items())]
+    for name, member in [*members, *vars(tinytorch.core.tensor).items()]:
+        function = getattr(member, "fget", member)
+        made = "<locals>" in getattr(function, "__qualname__", "")
+        own = getattr(function, "__module__", "") in ("tinytorch.core.op", "tinytorch.core.tensor")
+        if (made or own) and ">>>" in (member.__doc__ or ""):
+            found.setdefault(member.__doc__, name)
     return [pytest.param(name, text, id=name) for text, name in found.items()]
 
 
 @pytest.mark.parametrize("library", ["tinytorch", pytest.param("torch", marks=needs_oracle)])
 @pytest.mark.parametrize(("name", "text"), overlooked())
 def test_examples_of_what_is_made(name, text, library):
-    run(name, name, doctest.DocTestParser().get_examples(text), library)
+    examples = doctest.DocTestParser().get_examples(text)
+    run(name, name, examples, library, {"torch": importlib.import_module(library)})
+
+
+def of_compat():
+    """Return the docstrings with examples in `compat/`, whose modules have names of their own."""
+    found = []
+    folder = Path(tinytorch.__file__).parent / "compat"
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        module = importlib.import_module(".".join(["tinytorch", *parts[: len(parts) - (parts[-1] == "__init__")]]))
+        found += [test for test in doctest.DocTestFinder().find(module) if test.examples]
+    return [pytest.param(test, id=test.name) for test in found]
+
+
+@pytest.mark.parametrize("test", of_compat())
+def test_examples_of_compat(test):
+    run(test.name, test.name, test.examples, "tinytorch", {**test.globs, "torch": tinytorch})
 
 
 def test_every_message_of_the_table_is_met():

@@ -218,7 +218,6 @@ def custom_op(
         ValueError: a parameter of the function has no annotation.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.library.custom_op("docs::sine", mutates_args=())
         ... def sine(x: torch.Tensor) -> torch.Tensor:
         ...     return torch.from_numpy(np.sin(x.numpy()))
@@ -334,7 +333,6 @@ class Library:
         dispatch_key: where the functions run for which `impl` is told no other.
 
     Example:
-        >>> import tinytorch as torch
         >>> library = torch.library.Library("docs_library", "DEF")
         >>> library.define("scale(Tensor x, float by) -> Tensor")
         'scale'

@@ -26,7 +26,6 @@ def get_all_sharing_strategies() -> set[str]:
     """Return the one way in which memory is shared: by forking.
 
     Example:
-        >>> import tinytorch as torch
         >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
         ['file_descriptor']
     """
@@ -37,7 +36,6 @@ def get_sharing_strategy() -> str:
     """Return the way in which memory is shared.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.multiprocessing.get_sharing_strategy()
         'file_descriptor'
     """

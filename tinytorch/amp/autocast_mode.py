@@ -48,7 +48,6 @@ def is_autocast_available(device_type: str) -> bool:
         RuntimeError: there is no such kind.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.amp.is_autocast_available("cpu")
         True
     """
@@ -73,7 +72,6 @@ class autocast:
         ImportError: it is entered for bfloat16, and the package that has it (the extra `bf16`) is not installed.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(3, 1)
         >>> with torch.autocast("cpu", dtype=torch.float16):
         ...     out = layer(torch.ones(2, 3))
@@ -172,7 +170,6 @@ def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
         RuntimeError: there is no such kind of device.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autocast("cpu", dtype=torch.float16):
         ...     torch.is_autocast_enabled("cpu")
         True
@@ -187,7 +184,6 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> No
         TypeError: `enabled` is no bool.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_autocast_enabled("cpu", False)
         >>> torch.is_autocast_enabled("cpu")
         False
@@ -215,7 +211,6 @@ def get_autocast_dtype(device_type: str, /) -> dtypes.dtype:
     """Return the low precision of `autocast` on a kind of device.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
         (torch.bfloat16, torch.float16)
     """
@@ -230,7 +225,6 @@ def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
         TypeError: `dtype` is none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
     """
     kind = Device(device_type).type
@@ -251,7 +245,6 @@ def is_autocast_cache_enabled() -> bool:
     """Return whether `autocast` keeps converted parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_autocast_cache_enabled()
         True
     """
@@ -262,7 +255,6 @@ def set_autocast_cache_enabled(enabled: bool, /) -> None:
     """Set whether `autocast` keeps converted parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_autocast_cache_enabled(True)
     """
     _state.cpu.caching = bool(enabled)
@@ -272,7 +264,6 @@ def clear_autocast_cache() -> None:
     """Forget the converted parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.clear_autocast_cache()
     """
     _state.cpu.kept.clear()
@@ -282,7 +273,6 @@ def autocast_increment_nesting() -> int:
     """Count one more `autocast` around.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autocast("cpu", dtype=torch.float16):
         ...     nesting = torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
         >>> nesting
@@ -296,7 +286,6 @@ def autocast_decrement_nesting() -> int:
     """Count one `autocast` less around.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
         (1, 0)
     """
@@ -368,7 +357,6 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
         ValueError: `device_type` is no text.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Double(torch.autograd.Function):
         ...     @staticmethod
         ...     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
@@ -408,7 +396,6 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
         ValueError: `device_type` is no text.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.amp.custom_bwd(device_type="cpu")
         ... def backward(ctx, g):
         ...     return 2 * g

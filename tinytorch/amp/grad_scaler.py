@@ -37,7 +37,6 @@ class GradScaler:
         AssertionError: `growth_factor` is not above 1, or `backoff_factor` not below.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.nn.Parameter(torch.ones(1))
         >>> optimizer = torch.optim.SGD([weight], lr=0.5)
         >>> scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
@@ -91,7 +90,6 @@ class GradScaler:
             ValueError: `outputs` is neither.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
             >>> scaler.scale(torch.tensor(2.0))
             tensor(8.)
@@ -130,7 +128,6 @@ class GradScaler:
             ValueError: there is a gradient of float16.
 
         Example:
-            >>> import tinytorch as torch
             >>> weight = torch.nn.Parameter(torch.ones(1))
             >>> optimizer = torch.optim.SGD([weight], lr=0.5)
             >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
@@ -176,7 +173,6 @@ class GradScaler:
             AssertionError: no parameter has a gradient.
 
         Example:
-            >>> import tinytorch as torch
             >>> w = torch.ones(1, requires_grad=True)
             >>> optimizer = torch.optim.SGD([w], lr=0.5)
             >>> scaler = torch.amp.GradScaler("cpu")
@@ -208,7 +204,6 @@ class GradScaler:
             AssertionError: no gradient was unscaled since the last update; `new_scale` is no single number.
 
         Example:
-            >>> import tinytorch as torch
             >>> weight = torch.nn.Parameter(torch.ones(1))
             >>> optimizer = torch.optim.SGD([weight], lr=0.5)
             >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
@@ -251,7 +246,6 @@ class GradScaler:
         """Return the scale, 1.0 where disabled.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.amp.GradScaler("cpu", init_scale=4.0).get_scale()
             4.0
         """
@@ -263,7 +257,6 @@ class GradScaler:
         """Return by what the scale grows.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.get_growth_factor()
             2.0
@@ -274,7 +267,6 @@ class GradScaler:
         """Set by what the scale grows.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.set_growth_factor(4.0)
             >>> scaler.get_growth_factor()
@@ -286,7 +278,6 @@ class GradScaler:
         """Return by what the scale is reduced.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.get_backoff_factor()
             0.5
@@ -297,7 +288,6 @@ class GradScaler:
         """Set by what the scale is reduced.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.set_backoff_factor(0.25)
             >>> scaler.get_backoff_factor()
@@ -309,7 +299,6 @@ class GradScaler:
         """Return after how many steps the scale grows.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.get_growth_interval()
             100
@@ -320,7 +309,6 @@ class GradScaler:
         """Set after how many steps the scale grows.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> scaler.set_growth_interval(50)
             >>> scaler.get_growth_interval()
@@ -338,7 +326,6 @@ class GradScaler:
         """Return whether gradients are scaled.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.amp.GradScaler("cpu").is_enabled(), torch.amp.GradScaler(enabled=False).is_enabled()
             (True, False)
         """
@@ -348,7 +335,6 @@ class GradScaler:
         """Return the scale and how it moves as a dict, empty where disabled.
 
         Example:
-            >>> import tinytorch as torch
             >>> sorted(torch.amp.GradScaler("cpu").state_dict())
             ['_growth_tracker', 'backoff_factor', 'growth_factor', 'growth_interval', 'scale']
         """
@@ -369,7 +355,6 @@ class GradScaler:
             RuntimeError: it is empty.
 
         Example:
-            >>> import tinytorch as torch
             >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
             >>> other = torch.amp.GradScaler("cpu")
             >>> other.load_state_dict(scaler.state_dict())

@@ -108,7 +108,6 @@ def is_anomaly_enabled() -> bool:
     """Return whether anomaly detection is on in this thread.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_anomaly_enabled()
         False
     """
@@ -119,7 +118,6 @@ def is_anomaly_check_nan_enabled() -> bool:
     """Return whether anomaly detection, if on, looks for NaN (it does unless told otherwise).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_anomaly_check_nan_enabled()
         True
     """
@@ -135,7 +133,6 @@ class set_detect_anomaly:
         check_nan: look for NaN in the gradients; else only errors are explained.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.set_detect_anomaly(True):
         ...     torch.is_anomaly_enabled()
         True
@@ -167,7 +164,6 @@ class detect_anomaly(set_detect_anomaly):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> x = torch.tensor(0.0, requires_grad=True)
         >>> with warnings.catch_warnings():  # the warning shows the line `y = ...`
         ...     warnings.simplefilter("ignore")

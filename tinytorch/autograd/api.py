@@ -52,7 +52,6 @@ def backward(
             freed by an earlier backward; a saved tensor was written to since.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
         >>> torch.autograd.backward([x * 2, x * 3], [torch.ones(2), torch.ones(2)])
         >>> x.grad
@@ -117,7 +116,6 @@ def grad(
         RuntimeError: as `backward`, and when an input does not require grad or is not part of the graph.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor(3.0, requires_grad=True)
         >>> (dy,) = torch.autograd.grad(x ** 3, x, create_graph=True)
         >>> (d2y,) = torch.autograd.grad(dy, x)
@@ -336,7 +334,6 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` in place and return self.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2).requires_grad_()
         tensor([0., 0.], requires_grad=True)
     """
@@ -417,7 +414,6 @@ def retain_grad(self: Tensor) -> None:
         RuntimeError: the tensor does not require grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x * 3
         >>> y.retain_grad()
@@ -442,7 +438,6 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
         RuntimeError: the tensor does not require grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> handle = x.register_hook(lambda g: g * 2)
         >>> x.sum().backward()
@@ -462,7 +457,6 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHand
         RuntimeError: the tensor does not require grad, or is no leaf.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> handle = x.register_post_accumulate_grad_hook(lambda p: print("grad of", p.shape))
         >>> x.sum().backward()
@@ -506,7 +500,6 @@ def detach(self: Tensor) -> Tensor:
     """Return a tensor on the same memory that does not require grad; writes to either show in both.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> x.detach()
         tensor([1., 1.])
@@ -577,7 +570,6 @@ def _backward(
         retain_graph, create_graph, inputs: see `autograd.backward`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
         >>> (x ** 2).sum().backward()
         >>> x.grad

@@ -43,7 +43,6 @@ class Level(DispatchMode):
     is taken from its base's when it is asked for.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.autograd.forward_ad import Level
         >>> with Level() as level:
         ...     x = level.dual(torch.tensor(3.0), torch.tensor(1.0))
@@ -391,7 +390,6 @@ class UnpackedDualTensor(NamedTuple):
         tangent: the tangent, of the same shape, or None.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> with fwAD.dual_level():
         ...     x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
@@ -426,7 +424,6 @@ def enter_dual_level() -> int:
         RuntimeError: there is one already; use `tinytorch.func.jvp` to nest.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> level = fwAD.enter_dual_level()
         >>> fwAD.make_dual(torch.tensor([3.0]), torch.tensor([1.0])).square()
@@ -449,7 +446,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
         RuntimeError: no level was entered, or `level` is not the current one.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> level = fwAD.enter_dual_level()
         >>> x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
@@ -480,7 +476,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         ValueError: one of them is not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> with fwAD.dual_level():
         ...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
@@ -516,7 +511,6 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """Return `(primal, tangent)` of a tensor; the tangent is None where it has none.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> with fwAD.dual_level():
         ...     fwAD.unpack_dual(torch.tensor(1.0))
@@ -534,7 +528,6 @@ class dual_level(_Decorator):
     """A level of forward mode, as a context manager or decorator: inside, `make_dual` and `unpack_dual` work.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tinytorch.autograd.forward_ad as fwAD
         >>> with fwAD.dual_level():
         ...     y = fwAD.make_dual(torch.tensor([0.0]), torch.tensor([2.0])).sin()

@@ -178,7 +178,6 @@ class FunctionCtx:
         """Keep tensors (inputs, outputs or others) for `backward`, which finds them in `saved_tensors`.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Square(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x):
@@ -199,7 +198,6 @@ class FunctionCtx:
         """Keep tensors for `jvp`, which finds them in `saved_tensors`.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Double(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x, factor):
@@ -224,7 +222,6 @@ class FunctionCtx:
         """Say which inputs `forward` wrote to in place; they must be returned too.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Double(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x):
@@ -255,7 +252,6 @@ class FunctionCtx:
         """Say which outputs have no gradient.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Sorted(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x):
@@ -276,7 +272,6 @@ class FunctionCtx:
         """Choose whether `backward` gets zeros (the default) or None for outputs that nobody used.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Pair(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x):
@@ -423,7 +418,6 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         generate_vmap_rule: accepted.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Cube(torch.autograd.Function):
         ...     @staticmethod
         ...     def forward(ctx, x):
@@ -502,7 +496,6 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Call `forward` and record the call.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Double(torch.autograd.Function):
             ...     @staticmethod
             ...     def forward(ctx, x):
@@ -725,7 +718,6 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose own computation cannot be differentiated: a second derivative raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Double(torch.autograd.Function):
         ...     @staticmethod
         ...     def forward(ctx, x):

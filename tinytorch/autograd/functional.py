@@ -46,7 +46,6 @@ def vjp(
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> torch.autograd.functional.vjp(lambda x: x ** 2, x, torch.ones(2))
         (tensor([1., 4.]), tensor([2., 4.]))
@@ -84,7 +83,6 @@ def jvp(
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> torch.autograd.functional.jvp(lambda x: x ** 2, x, torch.tensor([1.0, 0.0]))
         (tensor([1., 4.]), tensor([2., 0.]))
@@ -134,7 +132,6 @@ def jacobian(
         TypeError: an input or output is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.autograd.functional.jacobian(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
         tensor([[2., 0.],
                 [0., 4.]])
@@ -278,7 +275,6 @@ def hessian(
         TypeError: an input or output is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.autograd.functional.hessian(lambda x: (x ** 3).sum(), torch.tensor([1.0, 2.0]))
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
@@ -323,7 +319,6 @@ def vhp(
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> torch.autograd.functional.vhp(lambda x: (x ** 3).sum(), x, torch.ones(2))
         (tensor(9.), tensor([ 6., 12.]))
@@ -363,7 +358,6 @@ def hvp(
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, torch.ones(2))
         (tensor(9.), tensor([ 6., 12.]))

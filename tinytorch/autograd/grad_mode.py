@@ -105,7 +105,6 @@ class no_grad(_GradMode):
     A context manager (`with no_grad():`) and a decorator (`@no_grad()` or `@no_grad`).
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.no_grad():
         ...     y = x * 2
@@ -131,7 +130,6 @@ class enable_grad(no_grad):
     """Switch recording on in this thread, also inside `no_grad`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.no_grad():
         ...     with torch.enable_grad():
@@ -150,7 +148,6 @@ class set_grad_enabled(_GradMode):
         mode: whether to record.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.set_grad_enabled(False):
         ...     y = x * 2
@@ -188,7 +185,6 @@ class inference_mode(_Decorator):
             it decorates.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.inference_mode():
         ...     y = torch.ones(2) * 2
         >>> y.is_inference()
@@ -224,7 +220,6 @@ class set_multithreading_enabled(_Decorator):
     """Accepted for compatibility: backward runs in the thread that calls it, whatever `mode` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(1, requires_grad=True)
         >>> with torch.autograd.set_multithreading_enabled(False):
         ...     x.sum().backward()
@@ -253,7 +248,6 @@ def is_multithreading_enabled() -> bool:
     """Return what `set_multithreading_enabled` was told last; backward runs in one thread all the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.autograd.is_multithreading_enabled()
         True
     """
@@ -264,7 +258,6 @@ def is_grad_enabled() -> bool:
     """Return whether this thread records operations.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.no_grad():
         ...     torch.is_grad_enabled()
         False
@@ -277,7 +270,6 @@ def is_inference_mode_enabled() -> bool:
     """Return whether this thread is inside `inference_mode`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_inference_mode_enabled()
         False
     """

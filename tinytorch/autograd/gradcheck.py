@@ -77,7 +77,6 @@ def gradcheck(
         RuntimeError: an input has a stride of 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
         >>> torch.autograd.gradcheck(lambda x: (x * x).sum(), x)
         True
@@ -145,7 +144,6 @@ def gradgradcheck(
         GradcheckError: a check failed, and `raise_exception` is set.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
         >>> torch.autograd.gradgradcheck(lambda x: x.sin() * x, x)
         True

@@ -27,7 +27,6 @@ class GradientEdge(NamedTuple):
     """An edge of the graph: where the gradient of a tensor is computed. It stands for the tensor in `autograd.grad`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x * 3
         >>> edge = torch.autograd.graph.get_gradient_edge(y)
@@ -47,7 +46,6 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         RuntimeError: the tensor does not require grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x * 3
         >>> torch.autograd.grad(y.sum(), torch.autograd.graph.get_gradient_edge(x))
@@ -63,7 +61,6 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count a write to the memory of tensors that went past the ops, so that backward notices it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2)
         >>> x.numpy()[0] = 1.0
         >>> torch.autograd.graph.increment_version(x)
@@ -101,7 +98,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str =
         ValueError: an unknown mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> a = torch.ones(2, requires_grad=True)
         >>> b, c = a * 2, a * 3
         >>> def show(grads):

@@ -17,7 +17,6 @@ class RemovableHandle:
     """What registering a hook returns; `remove()` takes the hook away. Also a context manager.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> with x.register_hook(lambda g: g * 10):
         ...     (x * 2).sum().backward()

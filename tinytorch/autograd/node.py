@@ -72,7 +72,6 @@ def _register_hook(self: Node, fn: Hook) -> RemovableHandle:
     """Run `fn(grad_inputs, grad_outputs)` after this node; it may return new `grad_inputs`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x.exp()
         >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
@@ -87,7 +86,6 @@ def _register_prehook(self: Node, fn: Hook) -> RemovableHandle:
     """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x.clone()
         >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 2,))
@@ -291,7 +289,6 @@ class SavedTensor:
     """One tensor that a node keeps, such as `grad_fn._raw_saved_self`: hooks can be put on it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
         >>> y = x.pow(2)
         >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.double(), lambda t: t.float())

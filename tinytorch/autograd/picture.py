@@ -76,7 +76,6 @@ def picture(
         ValueError: there are no tensors.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(3, requires_grad=True)
         >>> drawn = torch.autograd.picture((x * x).sum(), {"x": x})
         >>> drawn
@@ -133,7 +132,6 @@ class Picture:
         """The picture as a Mermaid flowchart.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(1, requires_grad=True)
             >>> print(torch.autograd.picture((x * 2).sum()).mermaid[:12])
             flowchart TD
@@ -155,7 +153,6 @@ class Picture:
         """The picture in Graphviz's language.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(1, requires_grad=True)
             >>> print(torch.autograd.picture((x * 2).sum()).dot[:9])
             digraph {
@@ -178,7 +175,6 @@ class Picture:
         """The picture as a drawing of its own, which browsers show.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(1, requires_grad=True)
             >>> print(torch.autograd.picture((x * 2).sum()).svg[:4])
             <svg

@@ -268,7 +268,6 @@ class profile:
         RuntimeError: it is entered a second time, or inside another profile.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(64, 512, requires_grad=True)
         >>> with torch.autograd.profiler.profile(profile_memory=True) as prof:
         ...     x.relu().sum().backward()
@@ -410,7 +409,6 @@ class profile:
         """Return the averages of the events by name; see `EventList.key_averages`.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> [each.key for each in profile.key_averages()]
@@ -422,7 +420,6 @@ class profile:
         """Return the sum over all events.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> profile.total_average().count
@@ -469,7 +466,6 @@ class record_function(contextlib.ContextDecorator):
         RuntimeError: the name is no string.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.profile() as prof:
         ...     with torch.autograd.profiler.record_function("twice"):
         ...         _ = torch.ones(3) * 2
@@ -510,7 +506,6 @@ class emit_nvtx:
         AssertionError: it is entered.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
         ...     y = torch.ones(2) * 2
     """
@@ -540,7 +535,6 @@ class emit_itt(emit_nvtx):
         NotImplementedError: it is entered.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.emit_itt(enabled=False):
         ...     y = torch.ones(2) * 2
     """

@@ -96,7 +96,6 @@ class FunctionEvent(FormattedTimesMixin):
         scope: 0 for a function, 1 for a step backward, 7 for `record_function`.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.profile() as profile:
         ...     y = torch.ones(2).exp()
         >>> event = profile.function_events[-1]
@@ -163,7 +162,6 @@ class FunctionEventAvg(FormattedTimesMixin):
     The attributes are those of `FunctionEvent`, with `key` for the name and `count` for the number of calls.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.profile() as profile:
         ...     y = torch.ones(2).exp()
         >>> (average,) = [each for each in profile.key_averages() if each.key == "aten::exp"]
@@ -210,7 +208,6 @@ class EventList(list[Any]):
     """A list of events in the order of their starts, or of averages.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.profiler.profile() as profile:
         ...     y = torch.ones(2).exp()
         >>> type(profile.function_events).__name__, profile.function_events[-1].name
@@ -236,7 +233,6 @@ class EventList(list[Any]):
         """The sum of all self times: the microseconds that were spent inside events.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> profile.function_events.self_cpu_time_total > 0
@@ -270,7 +266,6 @@ class EventList(list[Any]):
             AttributeError: the entries have no attribute `sort_by`.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as prof:
             ...     _ = torch.ones(3).exp()
             >>> table = prof.key_averages().table(sort_by="self_cpu_time_total")
@@ -360,7 +355,6 @@ class EventList(list[Any]):
             group_by_overload_name: accepted; overloads have no names here.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> [each.key for each in profile.function_events.key_averages()]
@@ -387,7 +381,6 @@ class EventList(list[Any]):
         """Return the sum over all events, with the key "Total".
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.autograd.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> profile.function_events.total_average().key

@@ -38,7 +38,6 @@ class saved_tensors_hooks(DispatchMode):
         RuntimeError: inside `disable_saved_tensors_hooks`; or `pack_hook` writes to the tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(3, requires_grad=True)
         >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), torch.from_numpy):
         ...     y = (x * x).sum()
@@ -83,7 +82,6 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside, entering `saved_tensors_hooks` raises RuntimeError with this message, as does being inside already.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
         ...     with torch.autograd.graph.save_on_cpu():
         ...         pass
@@ -108,7 +106,6 @@ class save_on_cpu(saved_tensors_hooks):
         device_type: accepted for the same reason.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.autograd.graph.save_on_cpu():
         ...     y = (x * x).sum()
@@ -140,7 +137,6 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
         AssertionError: (in backward) the graph was recorded in a context that has ended, or was cleared.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2, requires_grad=True)
         >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
         ...     y = x.clone()

@@ -18,7 +18,6 @@ class Variable(metaclass=_VariableType):
     """The old name of a tensor that can require grad: `Variable(x, requires_grad=True)` returns a Tensor on x's memory.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
         tensor([1., 1.], requires_grad=True)
     """

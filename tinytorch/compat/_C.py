@@ -103,7 +103,6 @@ class _nn:
         """Return the device, the dtype, whether not to wait, and the layout in memory that `to` is told.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch._C._nn._parse_to("cpu", torch.float64)
             (device(type='cpu'), torch.float64, False, None)
         """
@@ -133,7 +132,6 @@ class _functions:
         """A step before which gradients are undefined.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(1, requires_grad=True)
             >>> torch._C._functions.UndefinedGrad()(x * 2).backward()
             >>> print(x.grad)
@@ -159,7 +157,6 @@ class _WeakTensorRef:
     """A reference that does not keep a tensor alive.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(1)
         >>> there = torch._C._WeakTensorRef(x)
         >>> del x

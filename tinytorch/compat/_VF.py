@@ -11,7 +11,6 @@ def _add_relu(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return `relu(input + alpha * other)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch._VF._add_relu(torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0]))
         tensor([2., 0.])
     """

@@ -18,7 +18,6 @@ def show() -> str:
     """Return the versions of what the library runs on.
 
     Example:
-        >>> import tinytorch as torch
         >>> print(torch.__config__.show())
         tinytorch ... on:
           - Python ...

@@ -13,7 +13,6 @@ def set_logs(*, modules: dict[str, Any] | None = None, **settings: Any) -> None:
     """Do nothing: PyTorch chooses here what its compiler logs.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch._logging.set_logs(graph_breaks=True)
     """
 

@@ -27,7 +27,6 @@ def _tensor_str(self: Tensor, indent: int) -> str:
     """Return the elements of a tensor in brackets, lines after the first indented by `indent` spaces.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch._tensor_str import _tensor_str
         >>> _tensor_str(torch.ones(2), 0)
         '[1., 1.]'

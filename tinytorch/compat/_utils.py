@@ -25,7 +25,6 @@ def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     """Return the elements of tensors, one after the other.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch._utils import _flatten_dense_tensors
         >>> _flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
         tensor([1., 0., 0.])

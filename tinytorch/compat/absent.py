@@ -25,7 +25,6 @@ class OutOfMemoryError(RuntimeError):
     """A device has too little memory; programs catch it. Never raised here.
 
     Example:
-        >>> import tinytorch as torch
         >>> try:
         ...     y = torch.ones(2) * 2
         ... except torch.OutOfMemoryError:
@@ -47,7 +46,6 @@ def is_available() -> bool:
     """Return False: tinytorch runs on the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"
         'cpu'
     """
@@ -58,7 +56,6 @@ def is_initialized() -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.is_initialized()
         False
     """
@@ -69,7 +66,6 @@ def device_count() -> int:
     """Return 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.device_count()
         0
     """
@@ -80,7 +76,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
         torch.float32
     """
@@ -91,7 +86,6 @@ def is_tf32_supported() -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.is_tf32_supported()
         False
     """
@@ -102,7 +96,6 @@ def get_arch_list() -> list[str]:
     """Return an empty list: nothing is compiled for any device of this kind.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.get_arch_list()
         []
     """
@@ -113,7 +106,6 @@ def get_gencode_flags() -> str:
     """Return an empty text: nothing is compiled for any device of this kind.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.get_gencode_flags()
         ''
     """
@@ -127,7 +119,6 @@ def manual_seed(seed: int) -> None:
     """Seed the device's generator: there is none, so nothing happens, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.manual_seed(0)
     """
     int(seed)
@@ -137,7 +128,6 @@ def manual_seed_all(seed: int) -> None:
     """Seed all devices' generators: there are none, so nothing happens, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.manual_seed_all(0)
     """
     int(seed)
@@ -147,7 +137,6 @@ def seed() -> None:
     """Seed the device's generator with a random number: there is none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.seed()
     """
 
@@ -156,7 +145,6 @@ def seed_all() -> None:
     """Seed all devices' generators with a random number: there are none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.seed_all()
     """
 
@@ -165,7 +153,6 @@ def get_rng_state_all() -> list[Tensor]:
     """Return the states of all devices' generators: an empty list.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.get_rng_state_all()
         []
     """
@@ -180,7 +167,6 @@ def set_rng_state_all(new_states: Any) -> None:
     """Set the states of all devices' generators: there are none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
     """
 
@@ -192,7 +178,6 @@ def empty_cache() -> None:
     """Free cached memory of the device: there is none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.empty_cache()
     """
 
@@ -201,7 +186,6 @@ def memory_allocated(device: Any = None) -> int:
     """Return 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.memory_allocated()
         0
     """
@@ -212,7 +196,6 @@ def max_memory_allocated(device: Any = None) -> int:
     """Return 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.max_memory_allocated() / 2**20
         0.0
     """
@@ -223,7 +206,6 @@ def memory_reserved(device: Any = None) -> int:
     """Return 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.memory_reserved()
         0
     """
@@ -234,7 +216,6 @@ def max_memory_reserved(device: Any = None) -> int:
     """Return 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.max_memory_reserved()
         0
     """
@@ -245,7 +226,6 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     """Return an empty dict.
 
     Example:
-        >>> import tinytorch as torch
         >>> dict(torch.cuda.memory_stats())
         {}
     """
@@ -256,7 +236,6 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """Return an empty dict.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.memory_stats_as_nested_dict()
         {}
     """
@@ -267,7 +246,6 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     """Forget the peak of memory use: there is none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.reset_peak_memory_stats()
     """
 
@@ -276,7 +254,6 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Forget what memory was used in all: none was.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.reset_accumulated_memory_stats()
     """
 
@@ -288,7 +265,6 @@ class StreamContext:
     """Do what is inside a `with` block on a stream: the only one that there can be, which changes nothing.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.cuda.StreamContext(None):
         ...     y = torch.ones(2) * 2
     """
@@ -307,7 +283,6 @@ def stream(stream: Any) -> StreamContext:
     """Return a context manager for a stream: the only one that there can be.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.cuda.stream(None):
         ...     y = torch.ones(2) * 2
     """
@@ -318,7 +293,6 @@ def set_stream(stream: Any) -> None:
     """Set the current stream, which can only be None.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.set_stream(None)
     """
 
@@ -327,7 +301,6 @@ class device_of(StreamContext):
     """Make the device that a tensor is on the current one: none is on one of this kind, so nothing happens.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.cuda.device_of(torch.ones(2)):
         ...     y = torch.ones(2) * 2
     """

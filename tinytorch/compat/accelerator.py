@@ -18,7 +18,6 @@ def current_accelerator(check_available: bool = False) -> device | None:
     """Return None: there is no accelerator.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"
         'cpu'
     """

@@ -40,7 +40,6 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     """Raise RuntimeError unless a tensor of one element is true; on other devices that may be later.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch._assert_async(torch.tensor(True), "it is true")
     """
     if not bool(input):
@@ -75,7 +74,6 @@ def _check(cond: bool, message: Callable[[], Any] | None = None) -> None:
     """Raise RuntimeError, with what `message` returns, unless `cond` holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(3)
         >>> torch._check(x.ndim == 1, lambda: f"expected a vector, got {x.shape}")
     """
@@ -150,7 +148,6 @@ def sym_int(a: Any) -> int:
     """Return a number as an integer, rounded towards zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sym_int(3.7), torch.sym_int(-3.7)
         (3, -3)
     """
@@ -171,7 +168,6 @@ def sym_max(a: Any, b: Any) -> Any:
     """Return the greater of two numbers: a float if one of them is.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sym_max(3, 2.0)
         3.0
     """

@@ -44,7 +44,6 @@ def compile(
         AssertionError: `model` cannot be called.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.compile(mode="max-autotune")
         ... def f(x):
         ...     return x * 2
@@ -66,7 +65,6 @@ class OptimizedModule(Module):
     As in PyTorch the module is `_orig_mod`, and names in `state_dict` begin with that.
 
     Example:
-        >>> import tinytorch as torch
         >>> compiled = torch.compile(torch.nn.Linear(2, 3))
         >>> list(compiled.state_dict()), compiled.in_features
         (['_orig_mod.weight', '_orig_mod.bias'], 2)
@@ -116,7 +114,6 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """Return the function itself, or a decorator that does so: it is not compiled in any case.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.compiler.disable
         ... def f(x):
         ...     return x * 2
@@ -130,7 +127,6 @@ def allow_in_graph(fn: Any) -> Any:
     """Return the function, or the sequence of functions, itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> f = torch.compiler.allow_in_graph(torch.exp)
         >>> f(torch.zeros(1))
         tensor([1.])
@@ -142,7 +138,6 @@ def assume_constant_result(fn: Any) -> Any:
     """Return the function itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.compiler.assume_constant_result
         ... def sizes():
         ...     return 2, 3
@@ -156,7 +151,6 @@ def is_compiling() -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.compiler.is_compiling()
         False
     """
@@ -170,7 +164,6 @@ def reset() -> None:
     """Forget what was compiled: nothing was.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.compiler.reset()
     """
 
@@ -179,7 +172,6 @@ def cudagraph_mark_step_begin() -> None:
     """Mark the start of a step: there are no recorded ones.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.compiler.cudagraph_mark_step_begin()
     """
 
@@ -188,7 +180,6 @@ def set_stance(stance: str = "default", **options: Any) -> Any:
     """Take how PyTorch is to compile; nothing is compiled. Also a context manager and decorator.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.compiler.set_stance("force_eager"):
         ...     y = torch.ones(2) * 2
     """
@@ -210,7 +201,6 @@ def list_backends(exclude_tags: Sequence[str] = ()) -> list[str]:
     """Return the names of compilers: there are none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.compiler.list_backends()
         []
     """
@@ -234,7 +224,6 @@ def cond(
         RuntimeError: `operands` is something else.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2)
         >>> torch.cond(x.sum() > 1, lambda x: x + 1, lambda x: x - 1, (x,))
         tensor([2., 2.])
@@ -263,7 +252,6 @@ def while_loop(
         RuntimeError: `body_fn` returns another number of values.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.while_loop(lambda i: i < 3, lambda i: (i + 1,), (torch.tensor(0),))
         (tensor(3),)
     """

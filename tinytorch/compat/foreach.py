@@ -162,7 +162,6 @@ def functions() -> dict[str, Callable[..., Any]]:
     """Return the functions by name.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch._foreach_mul([torch.ones(2), torch.ones(1)], 3)
         (tensor([3., 3.]), tensor([3.]))
     """

@@ -39,7 +39,6 @@ def _typed(dtype: dtypes.dtype) -> Any:
     doc = f"""Tensors of {dtype}: `{name}(2, 3)` from sizes, `{name}([1, 2])` from data; a type for `isinstance`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.{name}.dtype, isinstance(torch.ones(2), torch.{name})
         ({dtype}, {dtype is dtypes.float32})
     """
@@ -71,7 +70,6 @@ def _removed(name: str, instead: str) -> Any:
     function.__doc__ = f"""Raise RuntimeError: PyTorch has no `{name}` any more; it is now {instead}.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.{name}(torch.eye(2))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...

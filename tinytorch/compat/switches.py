@@ -38,7 +38,6 @@ def get_num_interop_threads() -> int:
     """Return how many threads run operations side by side: what was set, by default the number of processors.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_num_interop_threads() > 0
         True
     """
@@ -74,7 +73,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         TypeError: `mode` or `warn_only` is no bool.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.use_deterministic_algorithms(True)
         >>> torch.are_deterministic_algorithms_enabled()
         True
@@ -95,7 +93,6 @@ def are_deterministic_algorithms_enabled() -> bool:
     """Return whether `use_deterministic_algorithms` was switched on.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.are_deterministic_algorithms_enabled()
         False
     """
@@ -106,7 +103,6 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Return whether `use_deterministic_algorithms` was told only to warn.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_deterministic_algorithms_warn_only_enabled()
         False
     """
@@ -121,7 +117,6 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         RuntimeError: it names no mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_deterministic_debug_mode("default")
         >>> torch.get_deterministic_debug_mode()
         0
@@ -143,7 +138,6 @@ def get_deterministic_debug_mode() -> int:
     """Return the mode that `set_deterministic_debug_mode` describes: 0, 1 or 2.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_deterministic_debug_mode()
         0
     """
@@ -161,7 +155,6 @@ def get_float32_matmul_precision() -> str:
     """Return what `set_float32_matmul_precision` was told, "highest" by default.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_float32_matmul_precision()
         'highest'
     """
@@ -175,7 +168,6 @@ def set_float32_matmul_precision(precision: str) -> None:
         RuntimeError: `precision` is no text.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_float32_matmul_precision("high")
         >>> torch.get_float32_matmul_precision()
         'high'
@@ -210,7 +202,6 @@ def set_flush_denormal(mode: bool, /) -> bool:
         RuntimeError: `mode` is no bool.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_flush_denormal(False)
         False
     """
@@ -231,7 +222,6 @@ def set_warn_always(b: bool, /) -> None:
         RuntimeError: `b` is no bool.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_warn_always(False)
         >>> torch.is_warn_always_enabled()
         False
@@ -245,7 +235,6 @@ def is_warn_always_enabled() -> bool:
     """Return what `set_warn_always` was told, False by default.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_warn_always_enabled()
         False
     """
@@ -259,7 +248,6 @@ def set_default_device(device: Any) -> None:
         AssertionError, RuntimeError: there is no such device here. (PyTorch says so when the first tensor is made.)
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_default_device("cpu")
         >>> torch.zeros(1).device
         device(type='cpu')
@@ -271,7 +259,6 @@ def get_default_device() -> device:
     """Return the device that new tensors are on: the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_default_device()
         device(type='cpu')
     """
@@ -307,7 +294,6 @@ def compiled_with_cxx11_abi() -> bool:
     """Return True, as PyTorch: nothing here is compiled.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.compiled_with_cxx11_abi()
         True
     """

@@ -47,7 +47,6 @@ class TorchVersion(str):
     """A version as text, which is compared as versions are, with texts or tuples of numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> version = torch.torch_version.TorchVersion("2.13.0")
         >>> version > "2.9", version >= (2, 13), version.split(".")[0]
         (True, True, '2')

@@ -27,7 +27,6 @@ class device:
         RuntimeError: the text names no kind of device.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.device("cuda:1").index, torch.device("cpu")
         (1, device(type='cpu'))
     """

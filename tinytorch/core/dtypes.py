@@ -36,7 +36,6 @@ class dtype:
         category: 0 for bool, 1 for integers, 2 for floating point; a higher one wins in promotion.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.float32, torch.float32.itemsize, torch.long.is_floating_point
         (torch.float32, 4, False)
     """
@@ -179,7 +178,6 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that both can be converted to without leaving their category's rules.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
         (torch.float16, torch.int16)
     """
@@ -206,7 +204,6 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     """Return whether PyTorch's casting rules allow `from_` to be written into `to` (no lower category).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
         (True, False)
     """
@@ -252,7 +249,6 @@ def get_default_dtype() -> dtype:
     """Return the dtype of new floating-point tensors, `float32` unless set.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_default_dtype()
         torch.float32
     """
@@ -266,7 +262,6 @@ def set_default_dtype(d: dtype, /) -> None:
         TypeError: `d` is not a floating-point dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_default_dtype(torch.float64)
         >>> torch.tensor(1.5).dtype
         torch.float64

@@ -127,7 +127,6 @@ class Node(metaclass=_NodeMeta):
         hooks: a `Hooks`, or None.
 
     Example:
-        >>> import tinytorch as torch
         >>> y = torch.ones(2, requires_grad=True).exp()
         >>> isinstance(y.grad_fn, torch.autograd.graph.Node), y.grad_fn.name()
         (True, 'ExpBackward0')

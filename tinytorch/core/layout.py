@@ -12,7 +12,6 @@ class layout:
     """A layout: that of all tensors is `strided`. The sparse ones are names, for programs that ask which it is.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.strided
         torch.strided
     """
@@ -34,7 +33,6 @@ class memory_format(layout):
     """An order of dimensions in memory.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(1, 2, 3, 3).to(memory_format=torch.contiguous_format).is_contiguous()
         True
     """

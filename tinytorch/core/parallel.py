@@ -233,7 +233,6 @@ def get_num_threads() -> int:
     """Return among how many threads an operation is shared: `OMP_NUM_THREADS`, or the processors this process may use.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_num_threads() > 0
         True
     """
@@ -249,7 +248,6 @@ def set_num_threads(num: int, /) -> None:
         RuntimeError: `num` is no positive int.
 
     Example:
-        >>> import tinytorch as torch
         >>> before = torch.get_num_threads()
         >>> torch.set_num_threads(1)
         >>> torch.get_num_threads()

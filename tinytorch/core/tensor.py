@@ -18,7 +18,6 @@ class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple of ints that prints as PyTorch's and counts elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2, 3).shape, torch.zeros(2, 3).shape.numel()
         (torch.Size([2, 3]), 6)
     """
@@ -64,7 +63,6 @@ class Tensor:
     Attributes (each as in PyTorch): `shape`, `dtype`, `device`, `requires_grad`, `grad`, `grad_fn`, `is_leaf`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
         >>> (x * x).sum().backward()
         >>> x.grad
@@ -162,7 +160,6 @@ def is_tensor(obj: Any, /) -> bool:
     """Return whether `obj` is a Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_tensor(torch.zeros(1)), torch.is_tensor([0.0])
         (True, False)
     """

@@ -37,7 +37,6 @@ def default_collate(batch: Any) -> Any:
         RuntimeError: tensors of different shapes, or sequences of different lengths.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.data.default_collate([(0, "a"), (1, "b")])
         [tensor([0, 1]), ('a', 'b')]
         >>> torch.utils.data.default_collate([{"x": 0.5}, {"x": 1.5}])
@@ -53,7 +52,6 @@ def default_convert(data: Any) -> Any:
 
     Example:
         >>> import numpy as np
-        >>> import tinytorch as torch
         >>> torch.utils.data.default_convert({"x": np.array([0, 1]), "y": "text"})
         {'x': tensor([0, 1]), 'y': 'text'}
     """
@@ -158,7 +156,6 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = N
     """Return tensors stacked.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.data.collate import collate_tensor_fn
         >>> collate_tensor_fn([torch.zeros(2), torch.ones(2)])
         tensor([[0., 0.],
@@ -183,7 +180,6 @@ def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = No
     """Return floats as a tensor of float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.data.collate import collate_float_fn
         >>> collate_float_fn([1.0, 2.0])
         tensor([1., 2.], dtype=torch.float64)
@@ -195,7 +191,6 @@ def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None
     """Return integers as a tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.data.collate import collate_int_fn
         >>> collate_int_fn([1, 2])
         tensor([1, 2])
@@ -207,7 +202,6 @@ def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None
     """Return texts as they are.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.data.collate import collate_str_fn
         >>> collate_str_fn(["a", "b"])
         ['a', 'b']

@@ -72,7 +72,6 @@ class DataLoader(Generic[T_co]):
             raised in the main process as the same class, with the worker's traceback in its text.
 
     Example:
-        >>> import tinytorch as torch
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(5.0), torch.arange(5))
         >>> for x, y in torch.utils.data.DataLoader(dataset, batch_size=3):
         ...     print(x, y)

@@ -44,7 +44,6 @@ class Dataset(Generic[T_co]):
     list of samples, `__getbatch__(indices)` a whole collated batch.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Squares(torch.utils.data.Dataset):
         ...     def __len__(self):
         ...         return 4
@@ -68,7 +67,6 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     It is for data that come in an order of their own, or without a known end.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Countdown(torch.utils.data.IterableDataset):
         ...     def __iter__(self):
         ...         return iter([3, 2, 1])
@@ -90,7 +88,6 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         AssertionError: the first dimensions differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(3), torch.zeros(3, 2))
         >>> dataset[1]
         (tensor(1), tensor([0., 0.]))
@@ -129,7 +126,6 @@ class StackDataset(Dataset[Any]):
         ValueError: both or neither were given, or the lengths differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.data.StackDataset(image=[10, 20], text=["a", "b"])[1]
         {'image': 20, 'text': 'b'}
     """
@@ -182,7 +178,6 @@ class ConcatDataset(Dataset[T_co]):
         AssertionError: there is no dataset, or one is an `IterableDataset`.
 
     Example:
-        >>> import tinytorch as torch
         >>> both = torch.utils.data.ConcatDataset([[1, 2], [3]])
         >>> len(both), both[-1], both.cumulative_sizes
         (3, 3, [2, 3])
@@ -196,7 +191,6 @@ class ConcatDataset(Dataset[T_co]):
         """Return the running sum of the lengths.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
             [2, 3]
         """
@@ -240,7 +234,6 @@ class ChainDataset(IterableDataset[T_co]):
         AssertionError: (when reached) one of them is no `IterableDataset`.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Pair(torch.utils.data.IterableDataset):
         ...     def __iter__(self):
         ...         return iter("ab")
@@ -278,7 +271,6 @@ class Subset(Dataset[T_co]):
             `DataLoader` would ask instead.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.data.Subset("abcdef", [5, 0])[0]
         'f'
     """
@@ -333,7 +325,6 @@ def random_split(
         ValueError: the sizes do not sum to the dataset's, or a fraction lies outside 0 … 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> train, val = torch.utils.data.random_split(range(10), [0.75, 0.25])
         >>> len(train), len(val)
         (8, 2)

@@ -27,7 +27,6 @@ class Sampler(Generic[T_co]):
     """The base of all samplers: subclass it and write `__iter__`, and `__len__` if known.
 
     Example:
-        >>> import tinytorch as torch
         >>> class EverySecond(torch.utils.data.Sampler):
         ...     def __iter__(self):
         ...         return iter(range(0, 6, 2))
@@ -48,7 +47,6 @@ class SequentialSampler(Sampler[int]):
         data_source: what to take samples from; its length counts.
 
     Example:
-        >>> import tinytorch as torch
         >>> list(torch.utils.data.SequentialSampler("abc"))
         [0, 1, 2]
     """
@@ -79,7 +77,6 @@ class RandomSampler(Sampler[int]):
         ValueError: `num_samples` is no positive integer (or the data source is empty).
 
     Example:
-        >>> import tinytorch as torch
         >>> sorted(torch.utils.data.RandomSampler(range(4)))
         [0, 1, 2, 3]
     """
@@ -135,7 +132,6 @@ class SubsetRandomSampler(Sampler[int]):
         generator: where the order comes from; the default generator if None.
 
     Example:
-        >>> import tinytorch as torch
         >>> sorted(torch.utils.data.SubsetRandomSampler([5, 7, 11]))
         [5, 7, 11]
     """
@@ -166,7 +162,6 @@ class WeightedRandomSampler(Sampler[int]):
             one-dimensional.
 
     Example:
-        >>> import tinytorch as torch
         >>> list(torch.utils.data.WeightedRandomSampler([0, 1, 0], num_samples=3))
         [1, 1, 1]
     """
@@ -209,7 +204,6 @@ class BatchSampler(Sampler[list[int]]):
         ValueError: `batch_size` is no positive integer, or `drop_last` no bool.
 
     Example:
-        >>> import tinytorch as torch
         >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
         [[0, 1], [2, 3], [4]]
     """

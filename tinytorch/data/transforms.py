@@ -101,7 +101,6 @@ class Normalize:
         ValueError: it has fewer than 3 dimensions, or a `std` is zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.data.transforms import Normalize
         >>> Normalize(mean=(0.5,), std=(0.5,))(torch.tensor([[[0.0, 0.5, 1.0]]]))
         tensor([[[-1.,  0.,  1.]]])

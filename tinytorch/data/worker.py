@@ -74,7 +74,6 @@ def get_worker_info() -> WorkerInfo | None:
     An `IterableDataset` asks it to give each worker a part of its own.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.data.get_worker_info() is None
         True
         >>> class Range(torch.utils.data.IterableDataset):

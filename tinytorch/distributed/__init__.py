@@ -20,7 +20,6 @@ def is_available() -> bool:
     """Return False: there is one process.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributed.is_available()
         False
     """

@@ -25,7 +25,6 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         validate_args: whether to check the arguments.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample()
         tensor([0., 1.])
     """

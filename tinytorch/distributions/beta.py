@@ -21,7 +21,6 @@ class Beta(ExponentialFamily):
     """The beta distribution, of the density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Beta(1.0, 3.0).mean
         tensor(0.2500)
     """

@@ -25,7 +25,6 @@ class Binomial(ProbsOrLogits, Distribution):
         validate_args: whether to check the arguments.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Binomial(5, torch.tensor([0.0, 1.0])).sample()
         tensor([0., 5.])
     """

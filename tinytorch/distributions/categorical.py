@@ -26,7 +26,6 @@ class Categorical(ProbsOrLogits, Distribution):
         validate_args: whether to check the arguments.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Categorical(torch.tensor([0.0, 1.0, 0.0])).sample((2,))
         tensor([1, 1])
     """

@@ -18,7 +18,6 @@ class Cauchy(Distribution):
     """The Cauchy distribution around `loc`, of half width `scale`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Cauchy(1.0, 2.0).mode
         tensor(1.)
     """

@@ -15,7 +15,6 @@ class Chi2(Gamma):
     """The sum of the squares of `df` normal numbers: Gamma(df / 2, 1 / 2).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Chi2(3.0).mean
         tensor(3.)
     """

@@ -19,7 +19,6 @@ class ConstraintRegistry:
     """Transforms by the class of the constraint.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transform_to(torch.distributions.constraints.simplex)
         SoftmaxTransform()
     """

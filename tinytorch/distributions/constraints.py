@@ -31,7 +31,6 @@ class Constraint:
         event_dim: how many dimensions on the right belong to one value.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.positive.check(torch.tensor([-1.0, 1.0]))
         tensor([False,  True])
     """
@@ -43,7 +42,6 @@ class Constraint:
         """Return per event of `value` whether it is in the set.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.constraints.simplex.check(torch.tensor([0.25, 0.75]))
             tensor(True)
         """
@@ -94,7 +92,6 @@ def is_dependent(constraint: Any) -> bool:
     """Return whether a constraint depends on other values.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.is_dependent(torch.distributions.constraints.real)
         False
     """
@@ -105,7 +102,6 @@ class _DependentProperty(property, _Dependent):
     """A property that is a constraint, and on the class itself a dependent one.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Uniform(0.0, 2.0).support
         Interval(lower_bound=0.0, upper_bound=2.0)
     """
@@ -129,7 +125,6 @@ class _IndependentConstraint(Constraint):
     """The constraint of events whose parts are constrained each by itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> constraint = torch.distributions.constraints.independent(torch.distributions.constraints.positive, 1)
         >>> constraint.check(torch.tensor([[1.0, 2.0], [1.0, -2.0]]))
         tensor([ True, False])
@@ -164,7 +159,6 @@ class MixtureSameFamilyConstraint(Constraint):
     """The constraint of a mixture's samples: that of its components, on samples without their dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> c = torch.distributions.constraints
         >>> c.MixtureSameFamilyConstraint(c.positive)
         MixtureSameFamilyConstraint(GreaterThan(lower_bound=0.0))
@@ -229,7 +223,6 @@ class _IntegerInterval(_TwoBounds):
     """Integers with both bounds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.integer_interval(0, 3).check(torch.tensor([2.0, 2.5]))
         tensor([ True, False])
     """
@@ -244,7 +237,6 @@ class _Interval(_TwoBounds):
     """Numbers with both bounds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.interval(0.0, 1.0).check(torch.tensor([1.0, 2.0]))
         tensor([ True, False])
     """
@@ -257,7 +249,6 @@ class _HalfOpenInterval(_TwoBounds):
     """Numbers with the lower bound, without the upper.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.half_open_interval(0.0, 1.0).check(torch.tensor([0.0, 1.0]))
         tensor([ True, False])
     """
@@ -288,7 +279,6 @@ class _GreaterThan(_LowerBound):
     """Numbers above the bound.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.greater_than(1.0).check(torch.tensor([1.0, 2.0]))
         tensor([False,  True])
     """
@@ -301,7 +291,6 @@ class _GreaterThanEq(_LowerBound):
     """Numbers from the bound on.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.greater_than_eq(1.0).check(torch.tensor([1.0, 2.0]))
         tensor([True, True])
     """
@@ -332,7 +321,6 @@ class _LessThan(_UpperBound):
     """Numbers below the bound.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.less_than(1.0).check(torch.tensor([0.0, 1.0]))
         tensor([ True, False])
     """
@@ -345,7 +333,6 @@ class _Multinomial(_UpperBound):
     """Vectors of counts that sum to no more than the bound.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.constraints.multinomial(3).check(torch.tensor([1.0, 2.0]))
         tensor(True)
     """
@@ -447,7 +434,6 @@ class _Cat(Constraint):
     """Several constraints, each for a piece of given length along a dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> constraints = torch.distributions.constraints
         >>> constraints.cat([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
         tensor([ True, False])
@@ -485,7 +471,6 @@ class _Stack(Constraint):
     """Several constraints, each for one index of a dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> constraints = torch.distributions.constraints
         >>> constraints.stack([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
         tensor([ True, False])

@@ -31,7 +31,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         Loaiza-Ganem and Cunningham, "The Continuous Bernoulli", 2019.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.ContinuousBernoulli(torch.tensor(0.5)).mean
         tensor(0.5000)
     """

@@ -37,7 +37,6 @@ class Dirichlet(ExponentialFamily):
     """The Dirichlet distribution on the simplex; `concentration` in the last dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Dirichlet(torch.tensor([1.0, 3.0])).mean
         tensor([0.2500, 0.7500])
     """

@@ -23,7 +23,6 @@ class Distribution:
             `set_default_validate_args` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
         >>> d.batch_shape, d.event_shape, d.sample((2,)).shape
         (torch.Size([3]), torch.Size([]), torch.Size([2, 3]))
@@ -47,7 +46,6 @@ class Distribution:
             ValueError: `value` is no bool.
 
         Example:
-            >>> import tinytorch as torch
             >>> distributions = torch.distributions
             >>> distributions.Distribution.set_default_validate_args(False)
             >>> unchecked = distributions.Bernoulli(probs=torch.tensor(2.0))
@@ -91,7 +89,6 @@ class Distribution:
         """Return the distribution with its batch expanded to `batch_shape`.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
             torch.Size([2, 3])
         """
@@ -154,7 +151,6 @@ class Distribution:
         """Return samples, (*sample_shape, *batch_shape, *event_shape), without gradients.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample((2,))
             tensor([[0., 1.],
                     [0., 1.]])
@@ -166,7 +162,6 @@ class Distribution:
         """Return samples that are differentiable functions of the parameters.
 
         Example:
-            >>> import tinytorch as torch
             >>> mean = torch.tensor(0.0, requires_grad=True)
             >>> torch.distributions.Normal(mean, 1.0).rsample((3,)).sum().backward()
             >>> mean.grad
@@ -178,7 +173,6 @@ class Distribution:
         """Return n samples (deprecated: `sample((n,))`).
 
         Example:
-            >>> import tinytorch as torch
             >>> import warnings
             >>> with warnings.catch_warnings():
             ...     warnings.simplefilter("ignore")
@@ -192,7 +186,6 @@ class Distribution:
         """Return the logarithm of the density or probability of `value`.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Uniform(0.0, 2.0).log_prob(torch.tensor(1.0))
             tensor(-0.6931)
         """
@@ -202,7 +195,6 @@ class Distribution:
         """Return the probability of no more than `value`.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Uniform(0.0, 2.0).cdf(torch.tensor([0.5, 1.0]))
             tensor([0.2500, 0.5000])
         """
@@ -212,7 +204,6 @@ class Distribution:
         """Return the quantile of `value`, the inverse of `cdf`.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Uniform(0.0, 2.0).icdf(torch.tensor([0.25, 0.5]))
             tensor([0.5000, 1.0000])
         """
@@ -225,7 +216,6 @@ class Distribution:
             expand: whether they are expanded to the batch's shape.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Bernoulli(torch.tensor([0.5, 0.5])).enumerate_support()
             tensor([[0., 0.],
                     [1., 1.]])
@@ -236,7 +226,6 @@ class Distribution:
         """Return the entropy in nats.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Uniform(0.0, 1.0).entropy()
             tensor(0.)
         """
@@ -246,7 +235,6 @@ class Distribution:
         """Return exp(entropy).
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.Categorical(logits=torch.zeros(4)).perplexity()
             tensor(4.)
         """

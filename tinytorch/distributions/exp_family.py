@@ -18,7 +18,6 @@ class ExponentialFamily(Distribution):
     `_mean_carrier_measure`; the entropy follows from them.
 
     Example:
-        >>> import tinytorch as torch
         >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
         True
 

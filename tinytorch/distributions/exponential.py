@@ -17,7 +17,6 @@ class Exponential(ExponentialFamily):
     """The exponential distribution, of the density rate * exp(-rate x).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Exponential(2.0).mean
         tensor(0.5000)
     """

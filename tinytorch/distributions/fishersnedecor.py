@@ -18,7 +18,6 @@ class FisherSnedecor(Distribution):
     """The ratio of two chi-squared numbers, each over its degrees of freedom `df1` and `df2`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.FisherSnedecor(2.0, 4.0).mean
         tensor(2.)
     """

@@ -19,7 +19,6 @@ class Gamma(ExponentialFamily):
     """The gamma distribution of shape `concentration` and of the given rate.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Gamma(3.0, 2.0).mean
         tensor(1.5000)
     """

@@ -20,7 +20,6 @@ class GeneralizedPareto(Distribution):
     """Excesses over a threshold: P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), c the concentration.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.5).mean
         tensor(2.)
     """
@@ -56,7 +55,6 @@ class GeneralizedPareto(Distribution):
         """Return log P(X > value).
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_survival_function(torch.tensor(2.0))
             tensor(-2.)
         """
@@ -70,7 +68,6 @@ class GeneralizedPareto(Distribution):
         """Return log P(X <= value).
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_cdf(torch.tensor(2.0)).exp()
             tensor(0.8647)
         """

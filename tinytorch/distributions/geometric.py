@@ -23,7 +23,6 @@ class Geometric(ProbsOrLogits, Distribution):
         ValueError: a probability is zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Geometric(0.25).mean
         tensor(3.)
     """

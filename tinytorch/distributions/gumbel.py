@@ -21,7 +21,6 @@ class Gumbel(TransformedDistribution):
     """The Gumbel distribution around `loc`, of the given scale: -log(-log u) of uniform u.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Gumbel(1.0, 2.0).mode
         tensor(1.)
     """

@@ -19,7 +19,6 @@ class HalfCauchy(Half):
     """|x| of x with a Cauchy distribution around 0, of half width `scale`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.HalfCauchy(1.0).mode
         tensor(0.)
     """

@@ -18,7 +18,6 @@ class HalfNormal(Half):
     """|x| of normal x with mean 0 and standard deviation `scale`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.HalfNormal(1.0).mode
         tensor(0.)
     """

@@ -24,7 +24,6 @@ class Independent(Distribution):
         ValueError: it has fewer.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions
         >>> d.Independent(d.Normal(torch.zeros(2, 3), 1.0), 1)
         Independent(Normal(loc: torch.Size([2, 3]), scale: torch.Size([2, 3])), 1)

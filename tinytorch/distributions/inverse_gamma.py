@@ -18,7 +18,6 @@ class InverseGamma(TransformedDistribution):
     """1 / x of gamma x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.InverseGamma(3.0, 2.0).mean
         tensor(1.)
     """

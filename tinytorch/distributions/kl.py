@@ -60,7 +60,6 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergen
         TypeError: these are no classes of distributions.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Mine(torch.distributions.Normal):
         ...     pass
         >>> @torch.distributions.register_kl(Mine, Mine)
@@ -109,7 +108,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         NotImplementedError: none is registered for the classes of p and q.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions
         >>> d.kl_divergence(d.Normal(1.0, 1.0), d.Normal(0.0, 1.0))
         tensor(0.5000)

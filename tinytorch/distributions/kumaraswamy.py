@@ -19,7 +19,6 @@ class Kumaraswamy(TransformedDistribution):
     """The Kumaraswamy distribution: P(X <= x) = 1 - (1 - x^a)^b, a, b the concentrations 1 and 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Kumaraswamy(1.0, 1.0).mean
         tensor(0.5000)
     """

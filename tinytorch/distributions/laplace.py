@@ -18,7 +18,6 @@ class Laplace(Distribution):
     """The Laplace distribution around `loc`, of the density exp(-|x - loc| / scale) / (2 scale).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Laplace(0.0, 1.0).variance
         tensor(2.)
     """

@@ -32,7 +32,6 @@ class LKJCholesky(Distribution):
         Method", 2009: the onion method.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.LKJCholesky(3, 0.5).sample().shape
         torch.Size([3, 3])
     """

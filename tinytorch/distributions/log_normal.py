@@ -17,7 +17,6 @@ class LogNormal(TransformedDistribution):
     """exp(x) of normal x with mean `loc` and standard deviation `scale`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.LogNormal(0.0, 1.0).mean
         tensor(1.6487)
     """

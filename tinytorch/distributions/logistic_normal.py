@@ -17,7 +17,6 @@ class LogisticNormal(TransformedDistribution):
     """Points of the simplex, made of normal vectors by the stick-breaking transform.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3)).sample().shape
         torch.Size([4])
     """

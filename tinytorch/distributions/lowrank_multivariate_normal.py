@@ -30,7 +30,6 @@ class LowRankMultivariateNormal(Distribution):
         ValueError: the shapes do not fit together.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.LowRankMultivariateNormal(
         ...     torch.zeros(2), torch.tensor([[1.0], [0.0]]), torch.ones(2)
         ... )

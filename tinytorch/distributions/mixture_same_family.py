@@ -26,7 +26,6 @@ class MixtureSameFamily(Distribution):
         ValueError: the arguments do not fit together.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions
         >>> mixture = d.Categorical(torch.ones(2))
         >>> d.MixtureSameFamily(mixture, d.Normal(torch.tensor([0.0, 4.0]), 1.0)).mean

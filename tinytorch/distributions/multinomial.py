@@ -25,7 +25,6 @@ class Multinomial(Distribution):
         validate_args: whether to check the arguments.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Multinomial(3, torch.tensor([0.0, 1.0])).sample()
         tensor([0., 3.])
     """

@@ -71,7 +71,6 @@ class MultivariateNormal(Distribution):
         ValueError: not just one matrix is given, or one has too few dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
         >>> d.log_prob(torch.zeros(2))
         tensor(-1.8379)

@@ -20,7 +20,6 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     """How many trials succeed before `total_count` fail, each succeeding with probability `probs`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.NegativeBinomial(3, torch.tensor(0.5)).mean
         tensor(3.)
     """

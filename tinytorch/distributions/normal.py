@@ -19,7 +19,6 @@ class Normal(ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.distributions.Normal(0.0, 1.0).sample((2,))
         tensor([ 1.5410, -0.2934])

@@ -18,7 +18,6 @@ class OneHotCategorical(Distribution):
     """As `Categorical`, on vectors of zeros with a one at the index.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.OneHotCategorical(torch.tensor([0.0, 1.0, 0.0])).sample()
         tensor([0., 1., 0.])
     """
@@ -96,7 +95,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         Conditional Computation", 2013.
 
     Example:
-        >>> import tinytorch as torch
         >>> p = torch.tensor([0.0, 1.0], requires_grad=True)
         >>> torch.distributions.OneHotCategoricalStraightThrough(p).rsample().requires_grad
         True

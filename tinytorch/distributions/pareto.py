@@ -18,7 +18,6 @@ class Pareto(TransformedDistribution):
     """The Pareto distribution: P(X > x) = (scale / x)^alpha for x >= scale.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Pareto(1.0, 3.0).mean
         tensor(1.5000)
     """

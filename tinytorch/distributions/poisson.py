@@ -18,7 +18,6 @@ class Poisson(ExponentialFamily):
     """The number of events, of which on average `rate` happen.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Poisson(0.0).sample((2,))
         tensor([0., 0.])
     """

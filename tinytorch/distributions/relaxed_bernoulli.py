@@ -22,7 +22,6 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
         >>> LogitRelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.5])).batch_shape
         torch.Size([1])
@@ -63,7 +62,6 @@ class RelaxedBernoulli(TransformedDistribution):
         Reparametrization with Gumbel-Softmax", 2017.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.RelaxedBernoulli(torch.tensor(0.1), probs=torch.tensor([0.5]))
         >>> d.rsample().shape
         torch.Size([1])

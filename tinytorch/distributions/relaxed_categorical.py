@@ -24,7 +24,6 @@ class ExpRelaxedCategorical(Distribution):
         Maddison, Mnih and Teh, "The Concrete Distribution", 2017.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.distributions.relaxed_categorical import ExpRelaxedCategorical
         >>> ExpRelaxedCategorical(torch.tensor(0.5), probs=torch.ones(3)).event_shape
         torch.Size([3])
@@ -89,7 +88,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         Reparametrization with Gumbel-Softmax", 2017.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.RelaxedOneHotCategorical(torch.tensor(0.5), probs=torch.ones(3))
         >>> d.rsample().shape
         torch.Size([3])

@@ -18,7 +18,6 @@ class StudentT(Distribution):
     """Student's t-distribution with `df` degrees of freedom, moved by `loc` and scaled.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.StudentT(4.0).variance
         tensor(2.)
     """

@@ -27,7 +27,6 @@ class TransformedDistribution(Distribution):
         ValueError: the transforms are no transforms, or want more dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions
         >>> log_normal = d.TransformedDistribution(d.Normal(0.0, 1.0), d.transforms.ExpTransform())
         >>> log_normal.log_prob(torch.tensor(1.0))

@@ -44,7 +44,6 @@ class Transform:
         cache_size: 1 keeps the last pair (x, y), so that the inverse of y is x itself; 0 does not.
 
     Example:
-        >>> import tinytorch as torch
         >>> t = torch.distributions.transforms.ExpTransform()
         >>> t(torch.zeros(2)), t.inv(torch.ones(2))
         (tensor([1., 1.]), tensor([0., 0.]))
@@ -92,7 +91,6 @@ class Transform:
         """Return the same transform with this `cache_size`.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.transforms.ExpTransform().with_cache(1) is not None
             True
         """
@@ -138,7 +136,6 @@ class Transform:
         """Return log |det dy/dx|.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.tensor([0.0, 1.0])
             >>> transform = torch.distributions.transforms.ExpTransform()
             >>> transform.log_abs_det_jacobian(x, transform(x))
@@ -153,7 +150,6 @@ class Transform:
         """Return the shape of t(x) for the shape of x.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.transforms.StickBreakingTransform().forward_shape((2, 3))
             (2, 4)
         """
@@ -163,7 +159,6 @@ class Transform:
         """Return the shape of x for the shape of t(x).
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.distributions.transforms.StickBreakingTransform().inverse_shape((2, 3))
             (2, 2)
         """
@@ -228,7 +223,6 @@ class ComposeTransform(Transform):
     """Transforms one after the other, the first of `parts` first.
 
     Example:
-        >>> import tinytorch as torch
         >>> T = torch.distributions.transforms
         >>> T.ComposeTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(1))
         tensor([3.])
@@ -335,7 +329,6 @@ class IndependentTransform(Transform):
     """A transform whose last batch dimensions count as part of the event.
 
     Example:
-        >>> import tinytorch as torch
         >>> T = torch.distributions.transforms
         >>> t = T.IndependentTransform(T.ExpTransform(), 1)
         >>> t.log_abs_det_jacobian(torch.ones(3), torch.ones(3).exp())
@@ -396,7 +389,6 @@ class ReshapeTransform(Transform):
     """Reshape the last dimensions from `in_shape` to `out_shape`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.ReshapeTransform((4,), (2, 2))(torch.zeros(3, 4)).shape
         torch.Size([3, 2, 2])
     """
@@ -460,7 +452,6 @@ class ExpTransform(_OfNoArguments):
     """y = exp(x).
 
     Example:
-        >>> import tinytorch as torch
         >>> transform = torch.distributions.transforms.ExpTransform()
         >>> transform(torch.zeros(2)), transform.inv(torch.ones(2))
         (tensor([1., 1.]), tensor([0., 0.]))
@@ -485,7 +476,6 @@ class PowerTransform(Transform):
     """y = x to the power of `exponent`, for positive x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.PowerTransform(2.0)(torch.tensor([3.0]))
         tensor([9.])
     """
@@ -540,7 +530,6 @@ class SigmoidTransform(_OfNoArguments):
     """y = 1 / (1 + exp(-x)), kept away from 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.SigmoidTransform()(torch.zeros(2))
         tensor([0.5000, 0.5000])
     """
@@ -566,7 +555,6 @@ class SoftplusTransform(_OfNoArguments):
     """y = log(1 + exp(x)).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.SoftplusTransform()(torch.zeros(2))
         tensor([0.6931, 0.6931])
     """
@@ -590,7 +578,6 @@ class TanhTransform(_OfNoArguments):
     """y = tanh(x).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.TanhTransform()(torch.zeros(2))
         tensor([0., 0.])
     """
@@ -615,7 +602,6 @@ class AbsTransform(_OfNoArguments):
     """y = |x|; the inverse takes the positive x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.AbsTransform()(torch.tensor([-1.0, 2.0]))
         tensor([1., 2.])
     """
@@ -640,7 +626,6 @@ class AffineTransform(Transform):
         cache_size: 0 or 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.AffineTransform(1.0, 2.0)(torch.ones(1))
         tensor([3.])
     """
@@ -725,7 +710,6 @@ class CorrCholeskyTransform(Transform):
     tanh makes partial correlations of them; each row is then a point of the unit sphere.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.CorrCholeskyTransform()(torch.zeros(3))
         tensor([[1., 0., 0.],
                 [0., 1., 0.],
@@ -781,7 +765,6 @@ class SoftmaxTransform(_OfNoArguments):
     """y = exp(x) / sum(exp(x)), over the last dimension; not a bijection.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.SoftmaxTransform()(torch.zeros(2))
         tensor([0.5000, 0.5000])
     """
@@ -809,7 +792,6 @@ class StickBreakingTransform(_OfNoArguments):
     """Real vectors of K-1 to the simplex of K: each number says which part of what is left is broken off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.StickBreakingTransform()(torch.zeros(2))
         tensor([0.3333, 0.3333, 0.3333])
     """
@@ -849,7 +831,6 @@ class LowerCholeskyTransform(_OfNoArguments):
     """Matrices to lower triangular ones with a positive diagonal, the exponential of theirs.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.LowerCholeskyTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
         tensor([[1., 0.],
                 [2., 1.]])
@@ -869,7 +850,6 @@ class PositiveDefiniteTransform(_OfNoArguments):
     """Matrices to positive definite ones, L L^T with the L of `LowerCholeskyTransform`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.transforms.PositiveDefiniteTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
         tensor([[1., 2.],
                 [2., 5.]])
@@ -890,7 +870,6 @@ class CatTransform(Transform):
     """Transforms of pieces, of given lengths along a dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> T = torch.distributions.transforms
         >>> T.CatTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
         tensor([1., 1.])
@@ -968,7 +947,6 @@ class StackTransform(Transform):
     """Transforms, one for each index of a dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> T = torch.distributions.transforms
         >>> T.StackTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
         tensor([1., 1.])
@@ -1024,7 +1002,6 @@ class CumulativeDistributionTransform(Transform):
     """y = the probability of no more than x in a distribution.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.Exponential(1.0)
         >>> t = torch.distributions.transforms.CumulativeDistributionTransform(d)
         >>> t(torch.zeros(1))

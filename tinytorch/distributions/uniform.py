@@ -20,7 +20,6 @@ class Uniform(Distribution):
         ValueError: low >= high.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.distributions.Uniform(1.0, 3.0).sample((2,))
         tensor([1.9925, 2.5364])

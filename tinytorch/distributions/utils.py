@@ -31,7 +31,6 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         ValueError: a value is neither a number nor a tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.broadcast_all(1, torch.zeros(2))
         (tensor([1., 1.]), tensor([0., 0.]))
     """
@@ -61,7 +60,6 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Return the probabilities of log odds (binary) or of unnormalised log probabilities.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.logits_to_probs(torch.zeros(2))
         tensor([0.5000, 0.5000])
     """
@@ -72,7 +70,6 @@ def clamp_probs(probs: Tensor) -> Tensor:
     """Return probabilities moved away from 0 and 1 by the dtype's epsilon.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.clamp_probs(torch.tensor([0.0, 0.5])) > 0
         tensor([True, True])
     """
@@ -84,7 +81,6 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Return the log odds (binary) or logarithms of probabilities.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.probs_to_logits(torch.tensor([0.5]), is_binary=True)
         tensor([0.])
     """
@@ -96,7 +92,6 @@ class lazy_property:
     """A property that is computed when it is first asked for, and then kept as an attribute.
 
     Example:
-        >>> import tinytorch as torch
         >>> class A:
         ...     @torch.distributions.utils.lazy_property
         ...     def x(self):
@@ -129,7 +124,6 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
         diag: up to which diagonal, as for `tril`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.tril_matrix_to_vec(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 3, 4])
     """
@@ -146,7 +140,6 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         ValueError: no triangle has that many elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1, 3, 4]))
         tensor([[1, 0],
                 [3, 4]])

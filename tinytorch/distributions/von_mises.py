@@ -51,7 +51,6 @@ class VonMises(Distribution):
     """Angles around `loc`, the more concentrated the greater `concentration`.
 
     Example:
-        >>> import tinytorch as torch
         >>> d = torch.distributions.VonMises(torch.tensor([1.0]), torch.tensor([4.0]))
         >>> d.sample((2,)).shape
         torch.Size([2, 1])

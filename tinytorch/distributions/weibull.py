@@ -19,7 +19,6 @@ class Weibull(TransformedDistribution):
     """The Weibull distribution: scale * x^(1 / concentration) of exponential x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Weibull(2.0, 1.0).mean
         tensor(2.)
     """

@@ -46,7 +46,6 @@ class Wishart(ExponentialFamily):
         Bartlett, "On the theory of statistical regression", 1933: the decomposition that samples are made by.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.distributions.Wishart(torch.tensor(4.0), torch.eye(2)).mean
         tensor([[4., 0.],
                 [0., 4.]])

@@ -26,7 +26,6 @@ def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
             `requires_grad`.
 
     Example:
-        >>> import tinytorch as torch
         >>> params, buffers = torch.func.stack_module_state([torch.nn.Linear(2, 3) for _ in range(5)])
         >>> params["weight"].shape, buffers
         (torch.Size([5, 3, 2]), {})
@@ -68,7 +67,6 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
         `root`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None
         True
     """

@@ -26,7 +26,6 @@ class SequenceKey:
     """The place of an item in a list or tuple.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.SequenceKey(1).get([5, 6])
         6
@@ -47,7 +46,6 @@ class MappingKey:
     """The key of an item in a dictionary.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.MappingKey("a").get({"a": 5})
         5
@@ -68,7 +66,6 @@ class GetAttrKey:
     """The name of an item in a named tuple.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.GetAttrKey("values").get(torch.tensor([1, 3]).max(0))
         tensor(3)
@@ -88,7 +85,6 @@ def keystr(kp: tuple[Any, ...]) -> str:
     """Return a path as text, such as `['a'][0].x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.keystr((pytree.MappingKey("a"), pytree.SequenceKey(0)))
         "['a'][0]"
@@ -265,7 +261,6 @@ class TreeSpec:
             ValueError: there are more or fewer than it has.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.func import pytree
             >>> leaves, structure = pytree.flatten({"a": (1, 2)})
             >>> structure.unflatten([5, 6])
@@ -286,7 +281,6 @@ class TreeSpec:
             ValueError: `tree` has another structure above them.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.func import pytree
             >>> _, structure = pytree.flatten([0, 0])
             >>> structure.flatten_up_to([(1, 2), 3])
@@ -395,7 +389,6 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
     """Call `func` as `tree_map` does, and return `tree` itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> tree = [torch.ones(1), torch.zeros(1)]
         >>> _ = pytree.tree_map_(lambda x: x.add_(1), tree)
@@ -413,7 +406,6 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], 
         TypeError: it is neither a type, a tuple of types nor a function.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_map(pytree.map_only(int)(lambda x: x + 1), [1, "a"])
         [2, 'a']
@@ -449,7 +441,6 @@ def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tr
     """Call `func` as `tree_map_only` does, and return `tree` itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> tree = [torch.ones(1), 2]
         >>> _ = pytree.tree_map_only_(torch.Tensor, lambda x: x.add_(1), tree)
@@ -463,7 +454,6 @@ def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
     """Give the leaves of a tree.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> list(pytree.tree_iter({"a": (1, 2), "b": 3}))
         [1, 2, 3]
@@ -475,7 +465,6 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """Return the leaves of a tree.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_leaves({"a": (1, 2), "b": 3})
         [1, 2, 3]
@@ -487,7 +476,6 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """Return the structure of a tree.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_structure([1, 2]) == pytree.tree_structure([3, 4])
         True
@@ -499,7 +487,6 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether a value is a leaf.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_is_leaf(1), pytree.tree_is_leaf([1])
         (True, False)
@@ -511,7 +498,6 @@ def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
     """Return whether `pred` holds for all leaves.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_all(lambda x: x > 1, {"a": (1, 2), "b": 3})
         False
@@ -523,7 +509,6 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
     """Return whether `pred` holds for a leaf.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_any(lambda x: x > 2, {"a": (1, 2), "b": 3})
         True
@@ -535,7 +520,6 @@ def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
     """Return whether `pred` holds for all leaves of a type.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
         True
@@ -547,7 +531,6 @@ def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
     """Return whether `pred` holds for a leaf of a type.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
         False
@@ -590,7 +573,6 @@ def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tupl
     """Return pairs of path and leaf, and the structure.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> leaves, _ = pytree.tree_flatten_with_path({"a": (5, 6)})
         >>> [(pytree.keystr(path), leaf) for path, leaf in leaves]
@@ -603,7 +585,6 @@ def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf
     """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import pytree
         >>> pytree.tree_map_with_path(lambda path, x: pytree.keystr(path), {"a": (5, 6)})
         {'a': ("['a'][0]", "['a'][1]")}

@@ -38,7 +38,6 @@ def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, 
         DimensionBindError: the sizes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> images = torch.zeros(8, 3, 4, 6)
         >>> torch.func.rearrange(images, "b c (h p) (w q) -> b (h w) (p q c)", p=2, q=2).shape
         torch.Size([8, 6, 12])

@@ -293,7 +293,6 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
         ValueError: (when called) such an argument holds something other than tensors.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.func import grad
         >>> x = torch.tensor(2.0)
         >>> grad(lambda x: x ** 3)(x), grad(grad(lambda x: x ** 3))(x)
@@ -322,7 +321,6 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
         RuntimeError, ValueError: (when called) see `grad`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.grad_and_value(lambda x: x ** 3)(torch.tensor(2.0))
         (tensor(12.), tensor(8.))
     """
@@ -371,7 +369,6 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]
         ValueError: an argument is no Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> output, vjp_fn = torch.func.vjp(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
         >>> vjp_fn(torch.tensor([1.0, 10.0]))
         (tensor([ 2., 40.]),)
@@ -454,7 +451,6 @@ def jacrev(
         RuntimeError, ValueError: see `vjp`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
         tensor([[1., 0.],
                 [0., 1.]])
@@ -509,7 +505,6 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
             tensors; with `strict`, see there.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
         >>> torch.func.jvp(torch.mul, (x, y), (torch.tensor(1.0), torch.tensor(0.0)))
         (tensor(6.), tensor(3.))
@@ -575,7 +570,6 @@ def jacfwd(
         ValueError: (when called) an argument is not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
         tensor([[1., 0.],
                 [0., 1.]])
@@ -618,7 +612,6 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
         `output.shape + input.shape + input.shape`; structured as the results of `jacrev`, twice.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
@@ -642,7 +635,6 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         RuntimeError: (by `jvp_fn`) the tangents' structure, shape or dtype is not that of the primals.
 
     Example:
-        >>> import tinytorch as torch
         >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.zeros(2))
         >>> jvp_fn(torch.tensor([1.0, 2.0]))
         tensor([1., 2.])
@@ -700,7 +692,6 @@ def vmap(
         ValueError: the batches' sizes differ; a dimension is not there; what is mapped is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> batch = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> torch.vmap(torch.func.grad(lambda x: (x * x).sum()))(batch)
         tensor([[2., 4.],
@@ -778,7 +769,6 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
         RuntimeError: `remove` is something else.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))
         tensor([1., 1.])
     """
@@ -806,7 +796,6 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
         recurse: accepted; the reverse transforms around share one graph, and all of them go at once.
 
     Example:
-        >>> import tinytorch as torch
         >>> def f(x):
         ...     print(torch.func.debug_unwrap(x * 2))
         ...     return x.sum()

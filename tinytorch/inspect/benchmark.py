@@ -38,7 +38,6 @@ def unit_to_english(u: str) -> str:
     """Return the name of a unit: "us" is a microsecond.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.benchmark import unit_to_english
         >>> unit_to_english("us")
         'microsecond'
@@ -73,7 +72,6 @@ def set_torch_threads(n: int) -> Iterator[None]:
     """Compute with `n` threads in a `with` block.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.benchmark import set_torch_threads
         >>> with set_torch_threads(1):
         ...     torch.get_num_threads()
@@ -134,7 +132,6 @@ class Measurement:
         metadata: whatever you like.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
         >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
         >>> measurement.median
@@ -156,7 +153,6 @@ class Measurement:
         """The times of a single run.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
             >>> Measurement(2, [1.0, 2.0], TaskSpec("x + 1", "pass")).times
             [0.5, 1.0]
@@ -175,7 +171,6 @@ class Measurement:
         """The time that half of the runs took at most.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
             >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
             >>> measurement.median
@@ -188,7 +183,6 @@ class Measurement:
         """The mean time.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
             >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
             >>> measurement.mean
@@ -201,7 +195,6 @@ class Measurement:
         """The range of times without the lowest and the highest quarter.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
             >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
             >>> measurement.iqr
@@ -242,7 +235,6 @@ class Measurement:
         """The label, or else the statement.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
             >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
             >>> measurement.title
@@ -300,7 +292,6 @@ class Timer:
         NotImplementedError: the language is C++.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils import benchmark
         >>> timer = benchmark.Timer("x + 1", globals={"x": torch.ones(10)})
         >>> measurement = timer.timeit(100)
@@ -347,7 +338,6 @@ class Timer:
         """Return the time of `number` runs, measured once, after a hundredth as many to get warm.
 
         Example:
-            >>> import tinytorch as torch
             >>> import tinytorch.utils.benchmark
             >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
             >>> timer.timeit(10).median > 0
@@ -386,7 +376,6 @@ class Timer:
             min_run_time: in seconds.
 
         Example:
-            >>> import tinytorch as torch
             >>> import tinytorch.utils.benchmark
             >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
             >>> timer.blocked_autorange(min_run_time=0.001).median > 0

@@ -26,7 +26,6 @@ class ProfilerActivity(enum.Enum):
     """What to profile: here there is the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         ...     y = torch.ones(2) * 2
         >>> [each.key for each in profile.key_averages()]
@@ -45,7 +44,6 @@ class ProfilerAction(enum.Enum):
     """What a profiler does in a step.
 
     Example:
-        >>> import tinytorch as torch
         >>> schedule = torch.profiler.schedule(wait=1, warmup=1, active=1)
         >>> [schedule(step).name for step in range(3)]
         ['NONE', 'WARMUP', 'RECORD_AND_SAVE']
@@ -64,7 +62,6 @@ def supported_activities() -> set[ProfilerActivity]:
     """Return the activities that can be profiled.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.profiler.supported_activities() == {torch.profiler.ProfilerActivity.CPU}
         True
     """
@@ -75,7 +72,6 @@ def kineto_available() -> bool:
     """Return False: PyTorch's C++ profiler is not here.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.profiler.kineto_available()
         False
     """
@@ -99,7 +95,6 @@ def schedule(
         AssertionError: an argument is negative, or `active` is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
         >>> [plan(step).name for step in range(5)]
         ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
@@ -189,7 +184,6 @@ class profile:
         AssertionError: there are no activities, or none that is possible here.
 
     Example:
-        >>> import tinytorch as torch
         >>> def show(prof):
         ...     print(prof.step_num, [(each.key, each.count) for each in prof.key_averages()])
         >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -269,7 +263,6 @@ class profile:
         """Say that the next step of the schedule begins.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.profiler.profile() as profile:
             ...     for _ in range(2):
             ...         y = torch.ones(2).exp()
@@ -355,7 +348,6 @@ class profile:
         """Return the averages of the events by name; see `EventList.key_averages`.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> [each.key for each in profile.key_averages()]
@@ -369,7 +361,6 @@ class profile:
         """Return all events in the order of their starts.
 
         Example:
-            >>> import tinytorch as torch
             >>> with torch.profiler.profile() as profile:
             ...     y = torch.ones(2).exp()
             >>> [each.name for each in profile.events()]

@@ -367,7 +367,6 @@ def summary(
         RuntimeError: the model does not take this input; the message says which layer failed.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch import nn
         >>> model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 26 * 26, 10))
         >>> print(torch.summary(model, (1, 1, 28, 28)))

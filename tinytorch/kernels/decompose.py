@@ -27,7 +27,6 @@ class _LinAlgError(RuntimeError):
     """What functions of `torch.linalg` raise for matrices that they cannot factor or invert.
 
     Example:
-        >>> import tinytorch as torch
         >>> try:
         ...     torch.linalg.cholesky(-torch.eye(2))
         ... except torch.linalg.LinAlgError:

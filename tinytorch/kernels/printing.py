@@ -47,7 +47,6 @@ def set_printoptions(
             as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_printoptions(precision=2)
         >>> torch.tensor([1.12345])
         tensor([1.12])

@@ -60,7 +60,6 @@ def _of_input(n: int) -> Any:
             RuntimeError: sizes do not fit.
 
         Example:
-            >>> import tinytorch as torch
             >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
             >>> g = torch.tensor([[[1.0, 10.0]]])
             >>> torch.nn.grad.conv1d_input(x.shape, w, g)
@@ -96,7 +95,6 @@ def _of_weight(n: int) -> Any:
             RuntimeError: sizes do not fit.
 
         Example:
-            >>> import tinytorch as torch
             >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])
             >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
             tensor([[[21., 32.]]])

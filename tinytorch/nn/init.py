@@ -69,7 +69,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     """Fill with numbers from the uniform distribution U(a, b).
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.init.uniform_(torch.empty(100), 2, 3)
         >>> bool(((w >= 2) & (w < 3)).all())
         True
@@ -91,7 +90,6 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         RuntimeError: `std` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.normal_(torch.empty(3, 5), std=0.02).shape
         torch.Size([3, 5])
     """
@@ -114,7 +112,6 @@ def trunc_normal_(
         generator: where the numbers come from.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.init.trunc_normal_(torch.empty(1000), std=2)
         >>> bool((w.abs() <= 2).all())
         True
@@ -173,7 +170,6 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.constant_(torch.empty(2), 0.3)
         tensor([0.3000, 0.3000])
     """
@@ -186,7 +182,6 @@ def ones_(tensor: Tensor) -> Tensor:
     """Fill with 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.ones_(torch.empty(2))
         tensor([1., 1.])
     """
@@ -197,7 +192,6 @@ def zeros_(tensor: Tensor) -> Tensor:
     """Fill with 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.zeros_(torch.empty(2))
         tensor([0., 0.])
     """
@@ -211,7 +205,6 @@ def eye_(tensor: Tensor) -> Tensor:
         ValueError: the tensor has not 2 dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.eye_(torch.empty(2, 3))
         tensor([[1., 0., 0.],
                 [0., 1., 0.]])
@@ -239,7 +232,6 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         ValueError: another number of dimensions, or `out_channels` is no multiple of `groups`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
         tensor([[[0., 1., 0.]]])
     """
@@ -286,7 +278,6 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         ValueError: the tensor has fewer than 2 dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.init.xavier_uniform_(torch.empty(3, 3))
         >>> bool((w.abs() <= 1).all())
         True
@@ -305,7 +296,6 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     Args, errors and source are those of `xavier_uniform_`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.xavier_normal_(torch.empty(3, 5)).shape
         torch.Size([3, 5])
     """
@@ -333,7 +323,6 @@ def kaiming_uniform_(
         ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
         >>> bool((w.abs() <= 1).all())
         True
@@ -355,7 +344,6 @@ def kaiming_normal_(
     Args, errors and source are those of `kaiming_uniform_`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.init.kaiming_normal_(torch.empty(3, 5), mode="fan_out").shape
         torch.Size([3, 5])
     """
@@ -386,7 +374,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         ValueError: the tensor has fewer than 2 dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.init.orthogonal_(torch.empty(3, 5))
         >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
         True
@@ -427,7 +414,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         ValueError: the tensor has not 2 dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)
         tensor([2, 2, 2])
 

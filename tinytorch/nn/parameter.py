@@ -42,7 +42,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         AttributeError: `data` is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Parameter(torch.zeros(2))
         Parameter containing:
         tensor([0., 0.], requires_grad=True)
@@ -100,7 +99,6 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         AttributeError: `data` is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Scale(torch.nn.Module):
         ...     def __init__(self):
         ...         super().__init__()
@@ -146,7 +144,6 @@ class UninitializedTensorMixin:
             dtype: likewise.
 
         Example:
-            >>> import tinytorch as torch
             >>> p = torch.nn.UninitializedParameter()
             >>> p.materialize((2, 3))
             >>> p.shape
@@ -226,7 +223,6 @@ def is_lazy(param: Any) -> bool:
     """Return whether a parameter or buffer waits for its shape.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.parameter.is_lazy(torch.nn.LazyLinear(2).weight)
         True
     """
@@ -241,7 +237,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         device, dtype: of the parameter that it will be.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.nn.parameter.UninitializedParameter()
         >>> weight.materialize((2, 3))
         >>> weight.shape
@@ -264,7 +259,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         persistent: whether `state_dict` has it.
 
     Example:
-        >>> import tinytorch as torch
         >>> buffer = torch.nn.parameter.UninitializedBuffer()
         >>> buffer.materialize((2, 3))
         >>> buffer.shape

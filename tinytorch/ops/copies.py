@@ -64,7 +64,6 @@ def alias_copy(input: Tensor) -> Tensor:
     """Return a contiguous copy of the tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2)
         >>> y = torch.alias_copy(x)
         >>> y += 1
@@ -81,7 +80,6 @@ def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int |
     """Return a copy of what `as_strided` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.as_strided_copy(torch.arange(4), (2, 2), (1, 2))
         tensor([[0, 2],
                 [1, 3]])
@@ -94,7 +92,6 @@ def detach_copy(input: Tensor) -> Tensor:
     """Return a copy of the tensor that does not require grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2)
         >>> y = torch.detach_copy(x).add_(1)
         >>> x
@@ -110,7 +107,6 @@ def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     """Return a copy of what `diagonal` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
@@ -123,7 +119,6 @@ def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
     """Return a copy of what `Tensor.expand` views: with the repeated elements in memory many times.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.expand_copy(torch.tensor([1, 2]), (2, 2)).stride()
         (2, 1)
     """
@@ -135,7 +130,6 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a copy of what `narrow` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
         tensor([1, 2, 3])
     """
@@ -154,7 +148,6 @@ def permute_copy(input: Tensor, dims: Any) -> Tensor:
     """Return a copy of what `permute` views, contiguous in the new order.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.permute_copy(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
@@ -167,7 +160,6 @@ def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
     """Return a copy of what `select` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
         tensor([3, 4])
     """
@@ -180,7 +172,6 @@ def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int |
     """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
         tensor([1, 3])
     """
@@ -193,7 +184,6 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
     """Return copies of what `split` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.split_copy(torch.arange(3), 2)
         (tensor([0, 1]), tensor([2]))
     """
@@ -206,7 +196,6 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     """Return copies of what `split_with_sizes` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
@@ -219,7 +208,6 @@ def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
     """Return a copy of what `squeeze` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.squeeze_copy(torch.zeros(1, 2, 1)).shape
         torch.Size([2])
     """
@@ -232,7 +220,6 @@ def t_copy(input: Tensor) -> Tensor:
     """Return a copy of what `t` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
                 [2, 4]])
@@ -246,7 +233,6 @@ def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a copy of what `transpose` views, contiguous in the new order.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
         tensor([[1, 3],
                 [2, 4]])
@@ -260,7 +246,6 @@ def unbind_copy(input: Tensor, dim: int = 0) -> Any:
     """Return copies of what `unbind` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
@@ -273,7 +258,6 @@ def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a copy of what `Tensor.unfold` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unfold_copy(torch.arange(5), 0, 3, 2)
         tensor([[0, 1, 2],
                 [2, 3, 4]])
@@ -287,7 +271,6 @@ def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     """Return a copy of what `unsqueeze` views.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 1)
         tensor([[1],
                 [2]])
@@ -301,7 +284,6 @@ def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
     """Return a copy of what `Tensor.view` views: of a shape, or as another dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.view_copy(torch.arange(4), (2, 2))
         tensor([[0, 1],
                 [2, 3]])
@@ -373,7 +355,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
         RuntimeError: `src` has not the shape that `select` would give.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
         tensor([[0., 0.],
                 [1., 1.]])
@@ -391,7 +372,6 @@ def slice_scatter(
         RuntimeError: `src` has not the shape of that slice.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
         tensor([0., 1., 1., 0.])
     """
@@ -406,7 +386,6 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
         RuntimeError: `src` has not the shape of the diagonal.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
         tensor([[1., 0.],
                 [0., 1.]])
@@ -422,7 +401,6 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
         RuntimeError: `src` has not the shape `size`; `input` requires grad and is not contiguous.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
         tensor([[1., 0.],
                 [0., 1.]])
@@ -456,7 +434,6 @@ def slice_inverse(
         RuntimeError: the memory of `input` is smaller.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(4)
         >>> torch.slice_inverse(x[:2], x, 0, 0, 2)
         tensor([0, 1, 2, 3])
@@ -495,7 +472,6 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     It is safe where `input` is not used any more.
 
     Example:
-        >>> import tinytorch as torch
         >>> first, second = torch.unsafe_split(torch.arange(4), 2)
         >>> first.add_(10), second
         (tensor([10, 11]), tensor([2, 3]))
@@ -509,7 +485,6 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     """Return what `split_with_sizes` does, as `unsafe_split` does.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
@@ -524,7 +499,6 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
     """Return what `chunk` does, as `unsafe_split` does.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unsafe_chunk(torch.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
     """
@@ -548,7 +522,6 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
         RuntimeError: the widths are no pairs, or too many; more would be cut off than there is.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
         tensor([0., 1., 1., 0., 0.])
     """
@@ -592,7 +565,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         RuntimeError: there are less than three dimensions, or the channels cannot be divided up.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pixel_shuffle(torch.arange(4).view(4, 1, 1), 2)
         tensor([[[0, 1],
                  [2, 3]]])
@@ -616,7 +588,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         RuntimeError: there are less than three dimensions, or the pixels cannot be divided up.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pixel_unshuffle(torch.arange(4).view(1, 2, 2), 2).flatten()
         tensor([0, 1, 2, 3])
     """
@@ -658,7 +629,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         RuntimeError: the channels cannot be divided into so many groups.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()
         tensor([0, 2, 1, 3])
     """

@@ -267,7 +267,6 @@ def tensor(
         RuntimeError: a number does not fit into `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([[1, 2], [3, 4]])
         tensor([[1, 2],
                 [3, 4]])
@@ -466,7 +465,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
         device: the CPU.
 
     Example:
-        >>> import tinytorch as torch, numpy as np
+        >>> import numpy as np
         >>> array = np.zeros(2)
         >>> torch.as_tensor(array)[0] = 1
         >>> array
@@ -509,7 +508,6 @@ def asarray(
         ValueError: `copy=False` where a copy cannot be avoided.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.asarray([1.0, 2.0])
         tensor([1., 2.])
     """
@@ -587,7 +585,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
         TypeError: it is no NumPy array, or of a dtype that PyTorch has not.
 
     Example:
-        >>> import tinytorch as torch, numpy as np
+        >>> import numpy as np
         >>> torch.from_numpy(np.arange(3))
         tensor([0, 1, 2])
     """
@@ -613,7 +611,6 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
         ValueError: the bytes do not suffice, or are not a whole number of elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
         tensor([1, 2], dtype=torch.int16)
     """
@@ -670,7 +667,6 @@ def empty(
     """Return a tensor of the shape with whatever numbers the memory holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty(2, 3).shape
         torch.Size([2, 3])
     """
@@ -705,7 +701,6 @@ def zeros(
         RuntimeError: a size is negative; or `requires_grad` with integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2, 3, dtype=torch.int64)
         tensor([[0, 0, 0],
                 [0, 0, 0]])
@@ -734,7 +729,6 @@ def ones(
     """Return a tensor of ones; the parameters are those of `zeros`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(3)
         tensor([1., 1., 1.])
     """
@@ -771,7 +765,6 @@ def full(
         RuntimeError: the number does not fit into `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.full((2, 2), 7)
         tensor([[7, 7],
                 [7, 7]])
@@ -802,7 +795,6 @@ def scalar_tensor(
     """Return a tensor without dimensions that holds the number `s`, of the default dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.scalar_tensor(3)
         tensor(3.)
     """
@@ -823,7 +815,6 @@ def empty_like(
     """Return a tensor of the shape and dtype of `input` with whatever numbers the memory holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty_like(torch.ones(2, 3)).shape
         torch.Size([2, 3])
     """
@@ -853,7 +844,6 @@ def zeros_like(
         pin_memory: ignored.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros_like(torch.ones(3))
         tensor([0., 0., 0.])
     """
@@ -876,7 +866,6 @@ def ones_like(
     """Return ones of the shape and dtype of `input`; the parameters are those of `zeros_like`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones_like(torch.zeros(2, dtype=torch.int64))
         tensor([1, 1])
     """
@@ -903,7 +892,6 @@ def full_like(
         RuntimeError: the number does not fit into the dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.full_like(torch.zeros(2), 0.5)
         tensor([0.5000, 0.5000])
     """
@@ -928,7 +916,6 @@ def new_empty(
     """Return a tensor of this one's dtype with whatever numbers the memory holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).new_empty(3).shape
         torch.Size([3])
     """
@@ -950,7 +937,6 @@ def new_zeros(
     """Return zeros of the shape, of this tensor's dtype unless told otherwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2, dtype=torch.int64).new_zeros(3)
         tensor([0, 0, 0])
     """
@@ -972,7 +958,6 @@ def new_ones(
     """Return ones of the shape, of this tensor's dtype unless told otherwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2, dtype=torch.int64).new_ones(3)
         tensor([1, 1, 1])
     """
@@ -995,7 +980,6 @@ def new_full(
     """Return a tensor of this one's dtype, every element `fill_value`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(1).new_full((2,), 3)
         tensor([3., 3.])
     """
@@ -1018,7 +1002,6 @@ def new_tensor(
     """Return a copy of `data` as a tensor of this one's dtype; see `tensor`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(1).new_tensor([1, 2])
         tensor([1., 2.])
     """
@@ -1065,7 +1048,6 @@ def arange(
         RuntimeError: `step` is zero or leads away from `end`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(5)
         tensor([0, 1, 2, 3, 4])
         >>> torch.arange(1, 2.5, 0.5)
@@ -1116,7 +1098,6 @@ def inclusive_range(
         RuntimeError: `step` is zero, or leads away from `end`.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.range(1, 2, 0.5)
@@ -1214,7 +1195,6 @@ def linspace(
         RuntimeError: `steps` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
@@ -1255,7 +1235,6 @@ def logspace(
         pin_memory: ignored.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
@@ -1355,7 +1334,6 @@ def eye(
         RuntimeError: `n` or `m` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.eye(2, 3)
         tensor([[1., 0., 0.],
                 [0., 1., 0.]])
@@ -1387,7 +1365,6 @@ def tril_indices(
     """Return the indices, (2, N), of the lower triangle of a matrix, up to diagonal `offset`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tril_indices(2, 2)
         tensor([[0, 1, 1],
                 [0, 0, 1]])
@@ -1411,7 +1388,6 @@ def triu_indices(
     """Return the indices, (2, N), of the upper triangle of a matrix, from diagonal `offset` on.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.triu_indices(2, 2)
         tensor([[0, 0, 1],
                 [0, 1, 1]])

@@ -25,7 +25,6 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
         options: dtype, device and requires_grad, as for `arange`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fft.fftfreq(4)
         tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
@@ -37,7 +36,6 @@ def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """Return the frequencies of the transform of `n` real numbers, of which none is negative; see `fftfreq`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fft.rfftfreq(4)
         tensor([0.0000, 0.2500, 0.5000])
     """
@@ -61,7 +59,6 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         dim: which dimensions; None takes all.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fft.fftshift(torch.tensor([0, 1, -2, -1]))
         tensor([-2, -1,  0,  1])
     """
@@ -73,7 +70,6 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Undo `fftshift`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fft.ifftshift(torch.tensor([-2, -1, 0, 1]))
         tensor([ 0,  1, -2, -1])
     """

@@ -133,7 +133,6 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
         tensor([[1., 2.],
                 [1., 2.]])
@@ -174,7 +173,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
         RuntimeError: the value is a tensor with dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fill(torch.zeros(2), 7)
         tensor([7., 7.])
     """
@@ -197,7 +195,6 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     """Write a number, or what a tensor without dimensions holds, everywhere, and return the tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2).fill_(7)
         tensor([7., 7.])
     """
@@ -682,7 +679,6 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         RuntimeError: the values do not fit in shape or dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
         tensor([2., 0., 0.])
     """
@@ -715,7 +711,6 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
         IndexError: an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_select(torch.arange(6).view(2, 3), 1, torch.tensor([2, 0]))
         tensor([[2, 0],
                 [5, 3]])
@@ -811,7 +806,6 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         alpha: a number to multiply it with.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
@@ -884,7 +878,6 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         IndexError: an index is out of range, or the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
         tensor([0., 0., 5.])
     """
@@ -940,7 +933,6 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         IndexError: an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
         tensor([7., 0., 7.])
     """
@@ -975,7 +967,6 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
         RuntimeError: the index is out of range, or does not fit in shape or dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
         tensor([[1, 1],
                 [4, 3]])
@@ -1070,7 +1061,6 @@ def scatter(
         RuntimeError: the index is out of range, or something does not fit in shape or dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
         tensor([[0., 0., 1.],
                 [1., 0., 0.]])
@@ -1095,7 +1085,6 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
@@ -1299,7 +1288,6 @@ def scatter_reduce(
         RuntimeError: `reduce` is none of these; see also `scatter`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
         tensor([5., 0.])
     """
@@ -1342,7 +1330,6 @@ def index_reduce(
         IndexError: an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
         tensor([5., 0.])
     """
@@ -1403,7 +1390,6 @@ def take(x: Any, index: Any) -> Any:
         IndexError: an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
         tensor([4, 5, 8])
     """
@@ -1456,7 +1442,6 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     """Return a copy with `source` written (or added) at `index` of the flattened tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.put(torch.zeros(2, 2), torch.tensor([0, 3]), torch.tensor([1.0, 2.0]))
         tensor([[1., 0.],
                 [0., 2.]])
@@ -1479,7 +1464,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         RuntimeError: the numbers of dimensions differ, or the indices are not int64.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[3, 1], [2, 4]])
         >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
         tensor([[1, 3],
@@ -1571,7 +1555,6 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         RuntimeError: the mask is not boolean, or does not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
         tensor([1., 0.])
     """
@@ -1593,7 +1576,6 @@ def masked_select(x: Any, mask: Any) -> Any:
         RuntimeError: the mask is not boolean, or does not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
         tensor([1, 3])
     """
@@ -1652,7 +1634,6 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of `source`, in order, where the mask is true.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5.0, 6.0]))
         tensor([5., 0., 6.])
     """
@@ -1690,7 +1671,6 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         TypeError: only one of `input` and `other` is given, or one is neither tensor nor number.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, -2.0])
         >>> torch.where(x > 0, x, 0.0)
         tensor([1., 0.])
@@ -1779,7 +1759,6 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
         An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
         tensor([[0, 0],
                 [1, 1]])
@@ -1805,7 +1784,6 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         RuntimeError: `size` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nonzero_static(torch.tensor([1, 0, 2]), size=3)
         tensor([[ 0],
                 [ 2],
@@ -1824,7 +1802,6 @@ def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all elements that are not zero, one row for each; see `nonzero`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))
         tensor([[0, 1],
                 [1, 0]])
@@ -1877,7 +1854,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
         stable: equal elements keep their order; here they always do.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sort(torch.tensor([3, 1, 2])).indices
         tensor([1, 2, 0])
     """
@@ -1891,7 +1867,6 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.argsort(torch.tensor([3.0, 1.0, 2.0]))
         tensor([1, 2, 0])
     """
@@ -1903,7 +1878,6 @@ def msort(input: Tensor) -> Tensor:
     """Return the elements sorted along the first dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
         tensor([[2, 1],
                 [3, 4]])
@@ -1929,7 +1903,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         RuntimeError: there are fewer than k.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
         tensor([4, 2])
     """
@@ -1982,7 +1955,6 @@ def unique(
         The tensor of different elements; a tuple with the inverse and the counts, where asked for.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
     """
@@ -1997,7 +1969,6 @@ def unique_consecutive(
     """Return one element of each run of equal ones; arguments as `unique`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
         tensor([1, 2, 1])
     """
@@ -2028,7 +1999,6 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         RuntimeError: the input has negative numbers or other than one dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bincount(torch.tensor([0, 2, 2]))
         tensor([1, 0, 2])
     """
@@ -2079,7 +2049,6 @@ def searchsorted(
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
         tensor([1, 3])
     """
@@ -2147,7 +2116,6 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
         RuntimeError: the boundaries are no vector.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
         tensor([0, 1, 2])
     """
@@ -2171,7 +2139,6 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         TypeError: neither is a tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
         tensor([False,  True, False])
     """
@@ -2199,7 +2166,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         ValueError: a size is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
         (tensor([0, 1]), tensor([3, 3]))
     """

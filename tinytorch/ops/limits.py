@@ -18,7 +18,6 @@ class finfo:
     """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.finfo(torch.float32).eps
         1.1920928955078125e-07
     """
@@ -64,7 +63,6 @@ class iinfo:
     """Limits of an integer dtype: `min`, `max`, `bits`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.iinfo(torch.uint8).max
         255
     """

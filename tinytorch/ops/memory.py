@@ -55,7 +55,6 @@ class UntypedStorage:
     Made from a number of bytes, from a sequence of bytes, or by `Tensor.untyped_storage()`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(3).untyped_storage().nbytes()
         12
     """
@@ -110,7 +109,6 @@ class UntypedStorage:
         """Return how many bytes there are.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.ones(3).untyped_storage().nbytes()
             12
         """
@@ -122,7 +120,6 @@ class UntypedStorage:
         """Return 1.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.ones(3).untyped_storage().element_size()
             1
         """
@@ -136,7 +133,6 @@ class UntypedStorage:
         """Return the address of the first byte; 0 if there is none.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(2)
             >>> x.untyped_storage().data_ptr() == x.data_ptr()
             True
@@ -151,7 +147,6 @@ class UntypedStorage:
         """Return the bytes as ints.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
             [1, 2]
         """
@@ -186,7 +181,6 @@ class UntypedStorage:
         """Set all bytes to a number and return the storage.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.tensor([1, 2], dtype=torch.uint8)
             >>> _ = x.untyped_storage().fill_(7)
             >>> x
@@ -202,7 +196,6 @@ class UntypedStorage:
             RuntimeError: the sizes differ.
 
         Example:
-            >>> import tinytorch as torch
             >>> x, y = torch.zeros(2), torch.ones(2)
             >>> _ = x.untyped_storage().copy_(y.untyped_storage())
             >>> x
@@ -218,7 +211,6 @@ class UntypedStorage:
         """Give this object that many bytes, the first of them as before; tensors keep the memory that they have.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.UntypedStorage(4).resize_(8).nbytes()
             8
         """
@@ -232,7 +224,6 @@ class UntypedStorage:
         """Return a copy.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.ones(2)
             >>> x.untyped_storage().clone().data_ptr() == x.untyped_storage().data_ptr()
             False
@@ -268,7 +259,6 @@ class UntypedStorage:
         """Return whether other processes, forked from this one, see the same memory.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.ones(2).untyped_storage().is_shared()
             False
         """
@@ -284,7 +274,6 @@ class UntypedStorage:
         """Return False: there is nothing to pin for.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.ones(2).untyped_storage().is_pinned()
             False
         """
@@ -355,7 +344,6 @@ class TypedStorage:
         device: the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
         [1, 2]
     """
@@ -583,7 +571,6 @@ def is_storage(obj: Any, /) -> bool:
     """Return whether `obj` is a storage.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_storage(torch.zeros(1).untyped_storage()), torch.is_storage(torch.zeros(1))
         (True, False)
     """
@@ -595,7 +582,6 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the bytes that the tensor lies in; writes to either show in both.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(3)[1:].untyped_storage().nbytes()
         12
     """
@@ -673,7 +659,6 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
         RuntimeError: the tensor requires grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(6).resize_(2, 2)
         tensor([[0, 1],
                 [2, 3]])
@@ -721,7 +706,6 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     """Give the tensor the shape of another in place; see `resize_`. `torch.preserve_format` takes its strides too.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.ones(2)
         >>> x.resize_as_(torch.zeros(1, 2)).shape
         torch.Size([1, 2])
@@ -781,7 +765,6 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         RuntimeError: the dtypes differ; the part leaves the memory; the tensor requires grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty(0).set_(torch.ones(4), 0, (2, 2))
         tensor([[1., 1.],
                 [1., 1.]])
@@ -837,7 +820,6 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Return whether two tensors are the same elements of one memory, in the same order.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(4)
         >>> x.is_set_to(x.view(4)), x.is_set_to(x.clone())
         (True, False)
@@ -879,7 +861,6 @@ def share_memory_(self: Tensor) -> Tensor:
         NotImplementedError: it is a view, whose base would stay where it is.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2).share_memory_().is_shared()
         True
     """
@@ -897,7 +878,6 @@ def is_shared(self: Tensor) -> bool:
     """Return whether other processes, forked from this one, see the same memory.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).is_shared(), torch.ones(2).share_memory_().is_shared()
         (False, True)
     """
@@ -951,7 +931,6 @@ def from_file(
         RuntimeError: there is no such file, or it is too short.
 
     Example:
-        >>> import tinytorch as torch
         >>> import tempfile
         >>> with tempfile.NamedTemporaryFile() as file:
         ...     torch.from_file(file.name, shared=True, size=2).copy_(torch.tensor([1.0, 2.0]))
@@ -985,7 +964,6 @@ def empty_strided(
         RuntimeError: there are more of the one than of the other, or one is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
@@ -1016,7 +994,6 @@ def new_empty_strided(
     """Return a tensor of this one's dtype, of a shape and strides; see `empty_strided`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(1).new_empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
@@ -1041,7 +1018,6 @@ def empty_permuted(
         RuntimeError: `physical_layout` is no order of the dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty_permuted((2, 3, 5, 7), (0, 2, 3, 1)).stride()
         (105, 1, 21, 3)
     """
@@ -1075,7 +1051,6 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         RuntimeError: the order is refused.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty(2, 3, 5).transpose(0, 1).dim_order()
         (1, 0, 2)
     """
@@ -1121,7 +1096,6 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
         RuntimeError: the tensor requires grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(3).apply_(lambda x: x + 1)
         tensor([1, 2, 3])
     """
@@ -1138,7 +1112,6 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
         TypeError: the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> x.map_(torch.tensor([3.0, 4.0]), lambda a, b: a * b)
         tensor([3., 8.])
@@ -1156,7 +1129,6 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
         TypeError: the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> x.map2_(torch.ones(2), torch.ones(2), lambda a, b, c: a + b + c)
         tensor([3., 4.])
@@ -1211,7 +1183,6 @@ def to_dlpack(tensor: Tensor, /) -> Any:
     """Return a capsule by which another library, or `from_dlpack`, takes up the tensor's memory, once.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(torch.ones(2)))
         tensor([1., 1.])
     """
@@ -1272,7 +1243,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         RuntimeError: it is neither; a capsule was taken up before.
 
     Example:
-        >>> import tinytorch as torch, numpy as np
+        >>> import numpy as np
         >>> array = np.zeros(2)
         >>> torch.from_dlpack(array)[0] = 1
         >>> array
@@ -1308,7 +1279,6 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Make a tensor of this one's dtype PyTorch's legacy way: from sizes, data, or another tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(1, dtype=torch.int64).new([1, 2])
         tensor([1, 2])
     """
@@ -1332,7 +1302,6 @@ def get_device(input: Tensor) -> int:
     """Return -1, the CPU's number.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.get_device(torch.ones(1))
         -1
     """
@@ -1347,7 +1316,6 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
         TypeError: `cls` is no subclass of Tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Mine(torch.Tensor):
         ...     pass
         >>> type(torch.ones(2).as_subclass(Mine)).__name__
@@ -1370,7 +1338,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
         True
     """
@@ -1385,7 +1352,6 @@ def is_nonzero(input: Tensor) -> bool:
         RuntimeError: there is not exactly one.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
         (False, True)
     """
@@ -1397,7 +1363,6 @@ def is_distributed(input: Tensor) -> bool:
     """Return False: no tensor is spread over several processes.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_distributed(torch.ones(1))
         False
     """
@@ -1409,7 +1374,6 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Return False: there is nothing to pin for.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).is_pinned()
         False
     """
@@ -1427,7 +1391,6 @@ def to_dense(self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bo
     """Return the tensor itself, which is dense; converted to `dtype` where one is given.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).to_dense()
         tensor([1., 1.])
     """
@@ -1573,7 +1536,6 @@ def typename(obj: Any, /) -> str:
     """Return the name of a tensor's type ("torch.FloatTensor"), or else a qualified name.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.typename(torch.ones(1))
         'torch.FloatTensor'
     """

@@ -70,7 +70,6 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Add `alpha * other` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1.0, 2.0]).add_(torch.tensor([3.0, 4.0]), alpha=10)
         tensor([31., 42.])
     """
@@ -83,7 +82,6 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Subtract `alpha * other` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1.0, 2.0]).sub_(1)
         tensor([0., 1.])
     """
@@ -97,7 +95,6 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     """Divide by `other` in place; see `div`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1.0, 5.0]).div_(2, rounding_mode="floor")
         tensor([0., 2.])
     """
@@ -111,7 +108,6 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Bound in place; see `clamp`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([-1.0, 0.5, 2.0]).clamp_(0, 1)
         tensor([0.0000, 0.5000, 1.0000])
     """
@@ -127,7 +123,6 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Interpolate in place; see `lerp`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([0.0, 10.0]).lerp_(torch.tensor([10.0, 20.0]), 0.5)
         tensor([ 5., 15.])
     """
@@ -142,7 +137,6 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """Add `value * tensor1 * tensor2` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).addcmul_(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
         tensor([31., 81.])
     """
@@ -157,7 +151,6 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """Add `value * tensor1 / tensor2` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).addcdiv_(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=10)
         tensor([6., 6.])
     """
@@ -172,7 +165,6 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
     """Raise to the power `exponent` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([2.0, 3.0]).pow_(2)
         tensor([4., 9.])
     """

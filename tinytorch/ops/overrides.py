@@ -86,7 +86,6 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Return whether one of the arguments has a `__torch_function__` of its own, or a mode is on.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Mine(torch.Tensor):
         ...     pass
         >>> torch.overrides.has_torch_function((torch.ones(1), Mine([1.0])))
@@ -162,7 +161,6 @@ class DisableTorchFunctionSubclass:
     """Do what is inside a `with` block without asking classes derived from Tensor; modes are asked.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Mine(torch.Tensor):
         ...     pass
         >>> with torch._C.DisableTorchFunctionSubclass():
@@ -195,7 +193,6 @@ class TorchFunctionMode:
     """What every call of a public function goes to while it is on: a context manager, to derive classes from.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Names(torch.overrides.TorchFunctionMode):
         ...     def __torch_function__(self, func, types, args=(), kwargs=None):
         ...         print(func.__name__)
@@ -255,7 +252,6 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
         dispatcher: returns the arguments that may have a say, of the arguments of a call.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.overrides.wrap_torch_function(lambda a: (a,))
         ... def half(a):
         ...     return a / 2
@@ -448,7 +444,6 @@ def is_tensor_like(inp: Any) -> bool:
     """Return whether something is a tensor, or has a `__torch_function__`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
         (True, False)
     """
@@ -466,7 +461,6 @@ def resolve_name(f: Any) -> str | None:
     """Return the name of a public function, as `torch.Tensor.add`; None for any other.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.overrides.resolve_name(torch.nn.functional.gelu)
         'torch.nn.functional.gelu'
     """

@@ -141,7 +141,6 @@ mul = multiply = pointwise(
     doc="""Return `x * y`, elementwise with broadcasting.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
         tensor([3., 6.])
     """,
@@ -155,7 +154,6 @@ true_divide = pointwise(
     doc="""Return `x / y`; integers are divided as floating-point numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.true_divide(torch.tensor([3, 5]), 2)
         tensor([1.5000, 2.5000])
     """,
@@ -168,7 +166,6 @@ neg = negative = pointwise(
     doc="""Return `-x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.neg(torch.tensor([1.0, -2.0]))
         tensor([-1.,  2.])
     """,
@@ -184,7 +181,6 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input + alpha * other`, elementwise with broadcasting.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
         tensor([21., 42.])
     """
@@ -202,7 +198,6 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input - alpha * other`, elementwise with broadcasting.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sub(torch.tensor([1.0, 2.0]), 1)
         tensor([0., 1.])
     """
@@ -226,7 +221,6 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return `other - alpha * input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rsub(torch.tensor([1.0, 2.0]), 10)
         tensor([9., 8.])
     """
@@ -419,7 +413,6 @@ floor_divide = public("floor_divide", method=True, in_place=True, out="promoted"
         RuntimeError: an integer is divided by zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.floor_divide(torch.tensor([7, -7]), 2)
         tensor([ 3, -4])
     """,
@@ -439,7 +432,6 @@ remainder = pointwise(
         RuntimeError: an integer is divided by zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
         tensor([1., 1.])
     """,
@@ -453,7 +445,6 @@ fmod = pointwise(
         RuntimeError: an integer is divided by zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fmod(torch.tensor([-3.0, 3.0]), 2)
         tensor([-1.,  1.])
     """,
@@ -469,7 +460,6 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         RuntimeError: `rounding_mode` is neither None, "trunc" nor "floor"; an integer is divided by zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="trunc")
         tensor([ 3, -3])
     """
@@ -552,7 +542,6 @@ def pow(input: Any, exponent: Any) -> Tensor:
         RuntimeError: integers to a negative power.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
         tensor([1., 4., 9.])
     """
@@ -592,7 +581,6 @@ def float_power(input: Any, exponent: Any) -> Tensor:
         input, exponent: tensors or numbers, one of them a tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
         tensor([1., 4., 9.], dtype=torch.float64)
     """
@@ -612,7 +600,6 @@ square = pointwise(
     doc="""Return `x * x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.square(torch.tensor([-2.0, 3.0]))
         tensor([4., 9.])
     """,
@@ -628,7 +615,6 @@ sqrt = pointwise(
     doc="""Return the square root; NaN of negative numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sqrt(torch.tensor([4.0, 2.0]))
         tensor([2.0000, 1.4142])
     """,
@@ -642,7 +628,6 @@ rsqrt = pointwise(
     doc="""Return `1 / sqrt(x)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
         tensor([0.5000, 2.0000])
     """,
@@ -656,7 +641,6 @@ reciprocal = pointwise(
     doc="""Return `1 / x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
         tensor([ 0.5000, -0.2500])
     """,
@@ -672,7 +656,6 @@ exp = pointwise(
     doc="""Return `e ** x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.exp(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 2.7183])
     """,
@@ -686,7 +669,6 @@ exp2 = pointwise(
     doc="""Return `2 ** x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.exp2(torch.tensor([0.0, 3.0]))
         tensor([1., 8.])
     """,
@@ -703,7 +685,6 @@ expm1 = pointwise(
     doc="""Return `exp(x) - 1`, accurate also where x is small.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.expm1(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.7183])
     """,
@@ -720,7 +701,6 @@ log = pointwise(
     doc="""Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
         tensor([0.0000, 2.3026,   -inf])
     """,
@@ -736,7 +716,6 @@ log2 = pointwise(
     doc="""Return the logarithm to base 2.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.log2(torch.tensor([1.0, 8.0]))
         tensor([0., 3.])
     """,
@@ -752,7 +731,6 @@ log10 = pointwise(
     doc="""Return the logarithm to base 10.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.log10(torch.tensor([1.0, 10.0]))
         tensor([0., 1.])
     """,
@@ -769,7 +747,6 @@ log1p = pointwise(
     doc="""Return `log(1 + x)`, accurate also where x is small.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.log1p(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.6931])
     """,
@@ -784,7 +761,6 @@ logaddexp = pointwise(
     doc="""Return `log(exp(x) + exp(y))`, computed without overflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
         tensor([6.9315e-01, 1.0007e+03])
     """,
@@ -804,7 +780,6 @@ xlogy = pointwise(
     doc="""Return `x * log(y)`, which is 0 where x is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
         tensor([0.0000, 2.1972])
     """,
@@ -815,7 +790,6 @@ erf = pointwise(
     doc="""Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
         tensor([0.0000, 0.5205, 1.0000])
     """,
@@ -826,7 +800,6 @@ erfc = pointwise(
     doc="""Return `1 - erf(x)`, accurate where that is small.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
         tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
     """,
@@ -843,7 +816,6 @@ sin = pointwise(
     doc="""Return the sine of an angle in radians.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
         tensor([0., 1.])
     """,
@@ -859,7 +831,6 @@ cos = pointwise(
     doc="""Return the cosine of an angle in radians.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cos(torch.tensor([0.0, torch.pi]))
         tensor([ 1., -1.])
     """,
@@ -875,7 +846,6 @@ tan = pointwise(
     doc="""Return the tangent of an angle in radians.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.5574])
     """,
@@ -891,7 +861,6 @@ asin = arcsin = pointwise(
     doc="""Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
         tensor([0.5236, 1.5708,    nan])
     """,
@@ -908,7 +877,6 @@ acos = arccos = pointwise(
     doc="""Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
         tensor([1.0472, 3.1416,    nan])
     """,
@@ -925,7 +893,6 @@ atan = arctan = pointwise(
     doc="""Return the inverse tangent, in radians between -pi/2 and pi/2.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7854])
     """,
@@ -942,7 +909,6 @@ sinh = pointwise(
     doc="""Return the hyperbolic sine.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.1752])
     """,
@@ -958,7 +924,6 @@ cosh = pointwise(
     doc="""Return the hyperbolic cosine.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cosh(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 1.5431])
     """,
@@ -974,7 +939,6 @@ asinh = arcsinh = pointwise(
     doc="""Return the inverse of sinh.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.asinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.8814])
     """,
@@ -991,7 +955,6 @@ acosh = arccosh = pointwise(
     doc="""Return the inverse of cosh; NaN below 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.acosh(torch.tensor([1.0, 2.0]))
         tensor([0.0000, 1.3170])
     """,
@@ -1008,7 +971,6 @@ atanh = arctanh = pointwise(
     doc="""Return the inverse of tanh; NaN outside -1 to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atanh(torch.tensor([0.0, 0.5]))
         tensor([0.0000, 0.5493])
     """,
@@ -1031,7 +993,6 @@ atan2 = arctan2 = pointwise(
     doc="""Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
         tensor([0.7854, 2.3562])
     """,
@@ -1042,7 +1003,6 @@ hypot = pointwise(
     doc="""Return `sqrt(x * x + y * y)`, computed without overflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
         tensor([ 5., 13.])
     """,
@@ -1057,7 +1017,6 @@ deg2rad = pointwise(
     doc="""Return degrees in radians.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
         tensor([1.5708, 3.1416])
     """,
@@ -1083,7 +1042,6 @@ rad2deg = pointwise(
     doc="""Return radians in degrees.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
         tensor([  0., 180.])
     """,
@@ -1114,7 +1072,6 @@ sinc = pointwise(
     doc="""Return `sin(pi x) / (pi x)`, 1 at 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sinc(torch.tensor([0.0, 0.5]))
         tensor([1.0000, 0.6366])
     """,
@@ -1162,7 +1119,6 @@ tanh = pointwise(
     doc="""Return the hyperbolic tangent.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tanh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
     """,
@@ -1178,7 +1134,6 @@ sigmoid = pointwise(
     doc="""Return `1 / (1 + exp(-x))`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
     """,
@@ -1194,7 +1149,6 @@ relu = pointwise(
     doc="""Return `max(x, 0)`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.relu(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """,
@@ -1219,7 +1173,6 @@ sign = pointwise(
     doc="""Return -1, 0 or 1: the sign of x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """,
@@ -1234,7 +1187,6 @@ sgn = pointwise(
     doc="""Return the sign of x, as `sign`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
     """,
@@ -1249,7 +1201,6 @@ abs = pointwise(
     doc="""Return the absolute value; its gradient at 0 is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.abs(torch.tensor([-1.5, 2.0]))
         tensor([1.5000, 2.0000])
     """,
@@ -1265,7 +1216,6 @@ floor = pointwise(
     doc="""Return the largest integer that is not above x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.floor(torch.tensor([-0.5, 1.7]))
         tensor([-1.,  1.])
     """,
@@ -1280,7 +1230,6 @@ ceil = pointwise(
     doc="""Return the smallest integer that is not below x.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ceil(torch.tensor([-1.5, 1.2]))
         tensor([-1.,  2.])
     """,
@@ -1295,7 +1244,6 @@ trunc = fix = pointwise(
     doc="""Return x without its fraction.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.trunc(torch.tensor([-1.7, 1.7]))
         tensor([-1.,  1.])
     """,
@@ -1311,7 +1259,6 @@ frac = pointwise(
     doc="""Return the fraction of x, with its sign.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.frac(torch.tensor([-1.25, 2.5]))
         tensor([-0.2500,  0.5000])
     """,
@@ -1329,7 +1276,6 @@ def positive(input: Tensor) -> Tensor:
         RuntimeError: `input` holds booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, -2.0])
         >>> torch.positive(x) is x
         True
@@ -1346,7 +1292,6 @@ signbit = pointwise(
     doc="""Return whether the sign bit is set (true for -0.0).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.signbit(torch.tensor([1.0, -0.0]))
         tensor([False,  True])
     """,
@@ -1359,7 +1304,6 @@ copysign = pointwise(
     doc="""Return the magnitude of `x` with the sign of `y`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
         tensor([-1.,  2.])
     """,
@@ -1373,7 +1317,6 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.round(torch.tensor([0.5, 1.5, 2.345]), decimals=0)
         tensor([0., 2., 2.])
     """
@@ -1399,7 +1342,6 @@ maximum = pointwise(
     doc="""Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
     """,
@@ -1410,7 +1352,6 @@ minimum = pointwise(
     doc="""Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
     """,
@@ -1422,7 +1363,6 @@ fmax = pointwise(
     doc="""Return the larger of `x` and `y`, or the one that is not NaN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fmax(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([3., 2.])
     """,
@@ -1434,7 +1374,6 @@ fmin = pointwise(
     doc="""Return the smaller of `x` and `y`, or the one that is not NaN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fmin(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([1., 2.])
     """,
@@ -1526,7 +1465,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         RuntimeError: neither bound is given.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
         tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -1575,7 +1513,6 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return `input` bounded below by `min`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.clamp_min(torch.tensor([-2.0, 0.5, 2.0]), 0)
         tensor([0.0000, 0.5000, 2.0000])
     """
@@ -1591,7 +1528,6 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return `input` bounded above by `max`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.clamp_max(torch.tensor([-2.0, 0.5, 2.0]), 1)
         tensor([-2.0000,  0.5000,  1.0000])
     """
@@ -1624,7 +1560,6 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
         posinf, neginf: what stands for the infinities; the dtype's largest and smallest numbers by default.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
         tensor([1., 0., 9.])
     """
@@ -1675,7 +1610,6 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         RuntimeError: the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
         tensor([ 5.5000, 11.0000])
     """
@@ -1725,7 +1659,6 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """Return `input + value * tensor1 * tensor2`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addcmul(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
         tensor([30., 80.])
     """
@@ -1755,7 +1688,6 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         RuntimeError: both are integers, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
         tensor([0.5000, 1.0000])
     """
@@ -1793,7 +1725,6 @@ eq = pointwise(
     doc="""Return whether `x == y`, elementwise with broadcasting.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.eq(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True, False])
     """,
@@ -1810,7 +1741,6 @@ ne = not_equal = pointwise(
     doc="""Return whether `x != y`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ne(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False,  True])
     """,
@@ -1828,7 +1758,6 @@ lt = less = pointwise(
     doc="""Return whether `x < y`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lt(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False, False])
     """,
@@ -1846,7 +1775,6 @@ le = less_equal = pointwise(
     doc="""Return whether `x <= y`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.le(torch.tensor([1, 2, 3]), 2)
         tensor([ True,  True, False])
     """,
@@ -1864,7 +1792,6 @@ gt = greater = pointwise(
     doc="""Return whether `x > y`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.gt(torch.tensor([1, 2, 3]), 2)
         tensor([False, False,  True])
     """,
@@ -1882,7 +1809,6 @@ ge = greater_equal = pointwise(
     doc="""Return whether `x >= y`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ge(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True,  True])
     """,
@@ -1900,7 +1826,6 @@ logical_and = pointwise(
     doc="""Return whether both are not zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([False, False,  True])
     """,
@@ -1917,7 +1842,6 @@ logical_or = pointwise(
     doc="""Return whether either is not zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
         tensor([False,  True,  True])
     """,
@@ -1934,7 +1858,6 @@ logical_xor = pointwise(
     doc="""Return whether exactly one is not zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([ True,  True, False])
     """,
@@ -1950,7 +1873,6 @@ logical_not = pointwise(
     doc="""Return whether `x` is zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logical_not(torch.tensor([0, 1, -2]))
         tensor([ True, False, False])
     """,
@@ -1966,7 +1888,6 @@ bitwise_and = pointwise(
     doc="""Return `x & y` of integers or booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
         tensor([1, 2])
     """,
@@ -1983,7 +1904,6 @@ bitwise_or = pointwise(
     doc="""Return `x | y` of integers or booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
         tensor([7, 7])
     """,
@@ -2000,7 +1920,6 @@ bitwise_xor = pointwise(
     doc="""Return `x ^ y` of integers or booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
         tensor([6, 5])
     """,
@@ -2016,7 +1935,6 @@ bitwise_not = pointwise(
     doc="""Return `~x` of integers or booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
         (tensor([-1, -6]), tensor([False,  True]))
     """,
@@ -2032,7 +1950,6 @@ bitwise_left_shift = pointwise(
     doc="""Return `x << y` of integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
         tensor([ 4, 12])
     """,
@@ -2049,7 +1966,6 @@ bitwise_right_shift = pointwise(
     doc="""Return `x >> y` of integers; the sign is kept.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
         tensor([ 2, -2])
     """,
@@ -2065,7 +1981,6 @@ isnan = pointwise(
     doc="""Return whether each element is NaN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isnan(torch.tensor([1.0, torch.nan]))
         tensor([False,  True])
     """,
@@ -2078,7 +1993,6 @@ isinf = pointwise(
     doc="""Return whether each element is infinite.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
         tensor([False,  True])
     """,
@@ -2091,7 +2005,6 @@ isfinite = pointwise(
     doc="""Return whether each element is neither NaN nor infinite.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
         tensor([ True, False, False])
     """,
@@ -2104,7 +2017,6 @@ isposinf = pointwise(
     doc="""Return whether each element is plus infinity.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
         tensor([ True, False])
     """,
@@ -2118,7 +2030,6 @@ isneginf = pointwise(
     doc="""Return whether each element is minus infinity.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
         tensor([False,  True])
     """,
@@ -2132,7 +2043,6 @@ isreal = pointwise(
     doc="""Return true: there are no complex numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isreal(torch.tensor([1.0, 2.0]))
         tensor([True, True])
     """,
@@ -2145,7 +2055,6 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two, tensors or numbers, gives.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.result_type(torch.tensor([1, 2], dtype=torch.int32), 1.5)
         torch.float32
     """
@@ -2175,7 +2084,6 @@ def isclose(
         RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
         tensor([ True, False])
     """
@@ -2215,7 +2123,6 @@ def allclose(
         RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
         True
     """
@@ -2227,7 +2134,6 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Return whether both have the same shape and the same elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
         True
     """

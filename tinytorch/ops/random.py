@@ -47,7 +47,6 @@ class Generator:
         device: the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> generator = torch.Generator().manual_seed(0)
         >>> torch.rand(2, generator=generator)
         tensor([0.4963, 0.7682])
@@ -64,7 +63,6 @@ class Generator:
             ValueError: the seed is out of range.
 
         Example:
-            >>> import tinytorch as torch
             >>> generator = torch.Generator().manual_seed(3)
             >>> generator.initial_seed()
             3
@@ -86,7 +84,6 @@ class Generator:
         """Return the seed that this generator was started from.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.Generator().manual_seed(5).initial_seed()
             5
         """
@@ -96,7 +93,6 @@ class Generator:
         """Return the state, a uint8 tensor with PyTorch's bytes.
 
         Example:
-            >>> import tinytorch as torch
             >>> generator = torch.Generator().manual_seed(0)
             >>> generator.get_state().shape, generator.get_state().dtype
             (torch.Size([5056]), torch.uint8)
@@ -111,7 +107,6 @@ class Generator:
             RuntimeError: it does not hold a state.
 
         Example:
-            >>> import tinytorch as torch
             >>> generator = torch.Generator().manual_seed(0)
             >>> state = generator.get_state()
             >>> x = torch.rand(2, generator=generator)
@@ -137,7 +132,6 @@ class Generator:
         """Return a new generator in the same state.
 
         Example:
-            >>> import tinytorch as torch
             >>> first = torch.Generator().manual_seed(0)
             >>> second = first.clone_state()
             >>> torch.equal(torch.rand(2, generator=first), torch.rand(2, generator=second))
@@ -174,7 +168,6 @@ def manual_seed(seed: int) -> Generator:
         ValueError: the seed is not in [-2**63, 2**64).
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.rand(2)
         tensor([0.4963, 0.7682])
@@ -187,7 +180,6 @@ def seed() -> int:
     """Start the default generator again from a seed of the operating system's, and return it.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.seed() == torch.initial_seed()
         True
     """
@@ -199,7 +191,6 @@ def initial_seed() -> int:
     """Return the seed that the default generator was started from.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(7)
         >>> torch.initial_seed()
         7
@@ -212,7 +203,6 @@ def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
     Example:
-        >>> import tinytorch as torch
         >>> state = torch.get_rng_state()
         >>> x = torch.rand(2)
         >>> torch.set_rng_state(state)
@@ -231,7 +221,6 @@ def set_rng_state(new_state: Tensor) -> None:
         RuntimeError: it does not hold a state.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.set_rng_state(torch.get_rng_state())
     """
     default_generator.set_state(new_state)
@@ -248,7 +237,6 @@ def fork_rng(
     """Put the state of the default generator back at the end of the block.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> with torch.random.fork_rng():
         ...     _ = torch.rand(100)
@@ -275,7 +263,6 @@ def thread_safe_generator() -> Generator | None:
     The data loaders here have no workers that are threads: it is None, which stands for the default generator.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rand(3, generator=torch.random.thread_safe_generator()).shape
         torch.Size([3])
     """
@@ -367,7 +354,6 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
         NotImplementedError: the tensor is not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(3).uniform_(-1, 1)
         tensor([-0.0075,  0.5364, -0.8230])
@@ -416,7 +402,6 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
         NotImplementedError: the tensor is not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(3).normal_()
         tensor([ 1.5410, -0.2934, -2.1788])
@@ -436,7 +421,6 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
     The logarithms are normally distributed.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(3).log_normal_(0, 1)
         tensor([4.6692, 0.7457, 0.1132])
@@ -457,7 +441,6 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
         RuntimeError: `lambd` is not positive, or the tensor not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(2).exponential_() >= 0
         tensor([True, True])
@@ -477,7 +460,6 @@ def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Genera
         RuntimeError: `sigma` is not positive, or the tensor not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.empty(2).cauchy_().shape
         torch.Size([2])
     """
@@ -504,7 +486,6 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
         RuntimeError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> (torch.empty(100).geometric_(0.5) >= 1).all()
         tensor(True)
     """
@@ -531,7 +512,6 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
         RuntimeError: from >= to, or a bound is out of the range of the dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.zeros(4, dtype=torch.int64).random_(10)
         tensor([4, 9, 3, 0])
@@ -633,7 +613,6 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         RuntimeError: a probability is not in [0, 1].
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(4).bernoulli_(0.5)
         tensor([0., 0., 1., 0.])
@@ -712,7 +691,6 @@ def bernoulli(
         RuntimeError: a probability is not in [0, 1].
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
         tensor([0., 1.])
     """
@@ -761,7 +739,6 @@ def normal(
         RuntimeError: a standard deviation is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.normal(torch.tensor([0.0, 100.0]), 1.0)
         tensor([ 1.5410, 99.7066])
@@ -868,7 +845,6 @@ def rand(
         pin_memory: ignored.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.rand(2, 3)
         tensor([[0.4963, 0.7682, 0.0885],
@@ -895,7 +871,6 @@ def randn(
     """Return normally distributed numbers of mean 0 and variance 1; parameters as for `rand`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.randn(3)
         tensor([ 1.5410, -0.2934, -2.1788])
@@ -940,7 +915,6 @@ def randint(
         RuntimeError: low >= high, or a bound is out of the range of `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.randint(3, 10, (4,))
         tensor([7, 6, 3, 5])
@@ -993,7 +967,6 @@ def randperm(
         RuntimeError: `n` is negative, or too great for `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.randperm(4)
         tensor([0, 1, 3, 2])
@@ -1031,7 +1004,6 @@ def rand_like(
     """Return numbers uniformly distributed in [0, 1), of the shape and dtype of `input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.rand_like(torch.zeros(2))
         tensor([0.4963, 0.7682])
@@ -1055,7 +1027,6 @@ def randn_like(
     """Return normally distributed numbers of mean 0 and variance 1, shaped like `input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.randn_like(torch.zeros(3))
         tensor([ 1.5410, -0.2934, -2.1788])
@@ -1090,7 +1061,6 @@ def randint_like(
     """Return integers of [low, high), shaped like `input`: `randint_like(input, [low,] high)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.randint_like(torch.zeros(3), 10)
         tensor([4., 9., 3.])
@@ -1130,7 +1100,6 @@ def multinomial(
             fewer than `num_samples` categories to draw from without replacement.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
         tensor([1, 1])
     """
@@ -1179,7 +1148,6 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         RuntimeError: `input` is not of floating point, or p no probability.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.native_dropout(torch.ones(2), 0.5, False)
         (tensor([1., 1.]), tensor([True, True]))
     """
@@ -1246,7 +1214,6 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         NotImplementedError: the rates are not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch.poisson(torch.tensor([0.0, 3.0, 30.0]))
         tensor([ 0.,  6., 27.])
@@ -1284,7 +1251,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         RuntimeError: the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
         tensor([ 0., 10.])
     """
@@ -1324,7 +1290,6 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
         NotImplementedError: `input` is neither float32 nor float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> _ = torch.manual_seed(0)
         >>> torch._standard_gamma(torch.ones(2))
         tensor([2.8824, 0.4546])
@@ -1348,7 +1313,6 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     """Return the derivative of gamma numbers `output` by their shape `input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch._standard_gamma_grad(torch.ones(1), torch.ones(1))
         tensor([1.1736])
     """
@@ -1382,7 +1346,6 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
         NotImplementedError: `input` is neither float32 nor float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch._sample_dirichlet(torch.ones(5, 3))
         >>> torch.allclose(x.sum(-1), torch.ones(5))
         True
@@ -1407,7 +1370,6 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     """Return the derivative by `alpha` of beta numbers x, of alpha and total - alpha, over 1 - x.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, one = torch.full((1,), 0.5), torch.ones(1)
         >>> torch._dirichlet_grad(x, one, 2 * one)
         tensor([0.6931])

@@ -112,7 +112,6 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
         RuntimeError: a dimension is given twice.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> torch.sum(x), torch.sum(x, dim=0), torch.sum(x, 1, keepdim=True)
         (tensor(10.), tensor([4., 6.]), tensor([[3.],
@@ -144,7 +143,6 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
         tensor([1.5000, 3.5000])
     """
@@ -174,7 +172,6 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     """Return the sum as `sum` does, NaN counted as zero.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nansum(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(4.)
     """
@@ -198,7 +195,6 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
         RuntimeError: the elements are not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(2.)
     """
@@ -243,7 +239,6 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
         RuntimeError: `size` cannot be expanded to the size of `input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2, 3).sum_to_size(1, 3)
         tensor([[2., 2., 2.]])
     """
@@ -307,7 +302,6 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         TypeError: `dim` is not one int.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
         tensor([3., 8.])
     """
@@ -362,7 +356,6 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
         IndexError: the dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), 0)
         tensor([1., 3., 6.])
     """
@@ -384,7 +377,6 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
         IndexError: the dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), 0)
         tensor([1., 2., 6.])
     """
@@ -484,7 +476,6 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
         RuntimeError: there are no elements and no `dim`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
         tensor([2., 3.])
     """
@@ -503,7 +494,6 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     Elements that tie for it share the gradient evenly. Arguments and errors are those of `amax`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.amin(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
         tensor([1., 0.])
     """
@@ -599,7 +589,6 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         IndexError: the dimension is out of range, or empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
         >>> torch.max(x)
         tensor(7.)
@@ -629,7 +618,6 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     Arguments, results, gradients and errors are those of `max`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.min(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
         torch.return_types.min(
         values=tensor([1., 2.]),
@@ -667,7 +655,6 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
         IndexError: the dimension is out of range, or empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
         torch.return_types.aminmax(
         min=tensor(1.),
@@ -707,7 +694,6 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         RuntimeError: the elements are booleans.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.argmax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
         tensor([1, 0])
     """
@@ -722,7 +708,6 @@ def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     NaN counts as the smallest. Errors are those of `argmax`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.argmin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]))
         tensor(0)
     """
@@ -774,7 +759,6 @@ def cummax(input: Tensor, dim: int) -> Any:
     """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cummax(torch.tensor([1.0, 3.0, 2.0]), 0).values
         tensor([1., 3., 3.])
     """
@@ -788,7 +772,6 @@ def cummin(input: Tensor, dim: int) -> Any:
     """Return the running minima along `dim`, as a named tuple `(values, indices)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cummin(torch.tensor([2.0, 3.0, 1.0]), 0).values
         tensor([2., 2., 1.])
     """
@@ -866,7 +849,6 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         IndexError: the dimension is out of range, or empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
         tensor(2.)
     """
@@ -881,7 +863,6 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median as `median` does, of the elements that are not NaN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
         tensor(3.)
     """
@@ -993,7 +974,6 @@ def var(
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
         tensor(1.2500)
     """
@@ -1011,7 +991,6 @@ def std(
     The gradient where it is 0 is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
         tensor([1.4142, 2.8284])
     """
@@ -1027,7 +1006,6 @@ def var_mean(
     """Return `(var, mean)`, with the arguments of `var`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
@@ -1043,7 +1021,6 @@ def std_mean(
     """Return `(std, mean)`, with the arguments of `std`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
@@ -1109,7 +1086,6 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.norm(torch.tensor([3.0, -4.0])), torch.norm(torch.tensor([3.0, -4.0]), p=1)
         (tensor(5.), tensor(7.))
     """
@@ -1159,7 +1135,6 @@ def norm(
         NotImplementedError: `p` is "nuc", which needs singular values.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
         tensor([5., 0.])
     """
@@ -1189,7 +1164,6 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
         tensor(1000.6932)
     """
@@ -1230,7 +1204,6 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.any(torch.tensor([[0, 1], [0, 0]]), dim=1)
         tensor([ True, False])
     """
@@ -1249,7 +1222,6 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.all(torch.tensor([[1, 1], [0, 1]]), dim=1)
         tensor([ True, False])
     """
@@ -1265,7 +1237,6 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
         tensor([1, 2])
     """

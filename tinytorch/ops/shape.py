@@ -154,7 +154,6 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
         RuntimeError: the shape does not fit, or the strides do not allow it (use `reshape`, which copies then).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(6).view(2, -1)
         tensor([[0, 1, 2],
                 [3, 4, 5]])
@@ -188,7 +187,6 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` viewed in the shape of `other`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(4).view_as(torch.zeros(2, 2))
         tensor([[0, 1],
                 [2, 3]])
@@ -222,7 +220,6 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         RuntimeError: the shape does not fit the number of elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.reshape(torch.arange(6), (3, -1))
         tensor([[0, 1],
                 [2, 3],
@@ -249,7 +246,6 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` in the shape of `other`; see `reshape`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
         tensor([[0, 1],
                 [2, 3]])
@@ -266,7 +262,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         RuntimeError: `start_dim` comes after `end_dim`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
         torch.Size([2, 12])
     """
@@ -291,7 +286,6 @@ def ravel(input: Tensor) -> Tensor:
     """Return all elements in one dimension, a view where the memory is contiguous.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
         tensor([1, 2, 3, 4])
     """
@@ -306,7 +300,6 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         RuntimeError: the sizes do not multiply up to the size of the dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
         torch.Size([2, 3, 4])
     """
@@ -364,7 +357,6 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         axis: NumPy's name for `dim`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.squeeze(torch.zeros(1, 2, 1)).shape, torch.squeeze(torch.zeros(1, 2, 1), 0).shape
         (torch.Size([2]), torch.Size([2, 1]))
     """
@@ -392,7 +384,6 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         IndexError: `dim` is out of that range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unsqueeze(torch.zeros(2, 3), -1).shape
         torch.Size([2, 3, 1])
     """
@@ -431,7 +422,6 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a view with two dimensions exchanged.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.transpose(torch.zeros(2, 3, 4), 0, 2).shape
         torch.Size([4, 3, 2])
     """
@@ -443,7 +433,6 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Return `transpose(input, axis0, axis1)`, under NumPy's name.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.swapaxes(torch.zeros(2, 3), 0, 1).shape
         torch.Size([3, 2])
     """
@@ -458,7 +447,6 @@ def t(input: Tensor) -> Tensor:
         RuntimeError: there are more than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
                 [2, 4]])
@@ -501,7 +489,6 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         RuntimeError: not every dimension is named once.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
     """
@@ -517,7 +504,6 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
         torch.Size([3, 4, 2])
     """
@@ -553,7 +539,6 @@ def adjoint(input: Tensor) -> Tensor:
     """Return the last two dimensions exchanged: the (conjugate) transpose of a batch of matrices.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.adjoint(torch.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
                 [2, 4]])
@@ -576,7 +561,6 @@ def _reversed_dims(input: Tensor) -> Tensor:
     """The dimensions in reverse order, as a view: the transpose of a matrix.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([[1, 2], [3, 4]]).T
         tensor([[1, 3],
                 [2, 4]])
@@ -601,7 +585,6 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
     """The (conjugate) transpose of a matrix, as a view.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([[1, 2], [3, 4]]).H
         tensor([[1, 3],
                 [2, 4]])
@@ -620,7 +603,6 @@ def _mT(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, as a view: the transpose of each matrix of a batch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(5, 2, 3).mT.shape
         torch.Size([5, 3, 2])
     """
@@ -631,7 +613,6 @@ def _mH(input: Tensor) -> Tensor:
     """The (conjugate) transpose of each matrix of a batch, as a view.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(5, 2, 3).mH.shape
         torch.Size([5, 3, 2])
     """
@@ -643,7 +624,6 @@ def real(input: Tensor) -> Tensor:
     """Return `input`: there are no complex numbers here.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 2.0])
         >>> torch.real(x) is x
         True
@@ -689,7 +669,6 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         RuntimeError: that goes beyond the end.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.narrow(torch.arange(6), 0, 2, 3)
         tensor([2, 3, 4])
     """
@@ -725,7 +704,6 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
         IndexError: the dimension or the index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.select(torch.arange(6).view(2, 3), 1, -1)
         tensor([2, 5])
     """
@@ -763,7 +741,6 @@ def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> T
         RuntimeError: a dimension longer than 1 would have to change.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([[1], [2]]).expand(-1, 3)
         tensor([[1, 1, 1],
                 [2, 2, 2]])
@@ -776,7 +753,6 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Return `input` expanded to the shape of `other`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
         tensor([[1, 2],
                 [1, 2]])
@@ -790,7 +766,6 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """Return a view of `input` broadcast to the shape `size`; see `Tensor.expand`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
         tensor([[1, 2],
                 [1, 2]])
@@ -827,7 +802,6 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         dim2: the second.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
         tensor([1, 5])
     """
@@ -848,7 +822,6 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diag_embed(torch.tensor([[1, 2], [3, 4]]))
         tensor([[[1, 0],
                  [0, 2]],
@@ -877,7 +850,6 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         RuntimeError: `input` is neither a vector nor a matrix.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diag(torch.tensor([1, 2]))
         tensor([[1, 0],
                 [0, 2]])
@@ -896,7 +868,6 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Return the matrix that has all elements of `input` on its diagonal, or `offset` places above it.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diagflat(torch.tensor([1, 2]))
         tensor([[1, 0],
                 [0, 2]])
@@ -922,7 +893,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
         RuntimeError: `size` is longer than the dimension, or `step` is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(5).unfold(0, 3, 2)
         tensor([[0, 1, 2],
                 [2, 3, 4]])
@@ -945,7 +915,6 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         RuntimeError: the view would leave the memory, or a stride is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.as_strided(torch.arange(6), (2, 2), (1, 2))
         tensor([[0, 2],
                 [1, 3]])
@@ -999,7 +968,6 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
         RuntimeError: the sizes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.split(torch.arange(5), 2)
         (tensor([0, 1]), tensor([2, 3]), tensor([4]))
         >>> torch.split(torch.arange(5), [1, 4])
@@ -1030,7 +998,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
         RuntimeError: a size is negative, or the sizes do not sum up to the dimension's.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
@@ -1061,7 +1028,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         RuntimeError: `chunks` is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.chunk(torch.arange(5), 2)
         (tensor([0, 1, 2]), tensor([3, 4]))
     """
@@ -1092,7 +1058,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         RuntimeError: there is no dimension, or the number of pieces is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor_split(torch.arange(5), 2)
         (tensor([0, 1, 2]), tensor([3, 4]))
         >>> torch.tensor_split(torch.arange(5), (1, 3))
@@ -1159,7 +1124,6 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.hsplit(torch.tensor([[1, 2], [3, 4]]), 2)
         (tensor([[1],
                 [3]]), tensor([[2],
@@ -1175,7 +1139,6 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its first dimension; see `tensor_split`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)
         (tensor([[1, 2]]), tensor([[3, 4]]))
     """
@@ -1188,7 +1151,6 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Return the tensor split along its third dimension; see `tensor_split`.
 
     Example:
-        >>> import tinytorch as torch
         >>> [part.shape for part in torch.dsplit(torch.zeros(2, 1, 4), 2)]
         [torch.Size([2, 1, 2]), torch.Size([2, 1, 2])]
     """
@@ -1218,7 +1180,6 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         IndexError: there is no such dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
@@ -1301,7 +1262,6 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     The copy is recorded: gradients flow to `input`. See `Tensor.detach` for the contrary.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2)
         >>> torch.clone(x).add_(1), x
         (tensor([1., 1.]), tensor([0., 0.]))
@@ -1314,7 +1274,6 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """Return `input` itself if its elements lie in memory in order, else a copy for which that holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1, 2], [3, 4]])
         >>> x.contiguous() is x, x.t().contiguous().stride()
         (True, (2, 1))
@@ -1330,7 +1289,6 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     """Return whether the elements lie in memory in order (of `memory_format`), without gaps.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2, 3)
         >>> x.is_contiguous(), x.t().is_contiguous()
         (True, False)
@@ -1395,7 +1353,6 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
         RuntimeError: the shapes do not match.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
         tensor([1, 2, 3])
     """
@@ -1418,7 +1375,6 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
         RuntimeError: there is no tensor, or the shapes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
         tensor([[1, 3],
                 [2, 4]])
@@ -1442,7 +1398,6 @@ def hstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors along their only one.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.hstack((torch.tensor([1, 2]), torch.tensor([3])))
         tensor([1, 2, 3])
     """
@@ -1455,7 +1410,6 @@ def vstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their first dimension, vectors as rows.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.vstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
         tensor([[1, 2],
                 [3, 4]])
@@ -1468,7 +1422,6 @@ def dstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their third dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.dstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
         tensor([[[1, 3],
                  [2, 4]]])
@@ -1481,7 +1434,6 @@ def column_stack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension, vectors as columns.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.column_stack((torch.tensor([1, 2]), torch.tensor([3, 4])))
         tensor([[1, 3],
                 [2, 4]])
@@ -1522,7 +1474,6 @@ def block_diag(*tensors: Tensor) -> Tensor:
         RuntimeError: one has more than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
         tensor([[1, 2, 0],
                 [0, 0, 3]])
@@ -1570,7 +1521,6 @@ def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
         *repeats: how often, for each dimension; further ones in front make new dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1, 2]).repeat(2, 2)
         tensor([[1, 2, 1, 2],
                 [1, 2, 1, 2]])
@@ -1583,7 +1533,6 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tile(torch.tensor([[1], [2]]), (3,))
         tensor([[1, 1, 1],
                 [2, 2, 2]])
@@ -1610,7 +1559,6 @@ def repeat_interleave(
         RuntimeError: the repeats are negative, or not as many as there are elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
         tensor([1, 1, 2, 2])
         >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([0, 3]))
@@ -1679,7 +1627,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         RuntimeError: there are no tensors, of different dtypes or of more than one dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
         (tensor([[1, 1],
                 [2, 2]]), tensor([[3, 4],
@@ -1722,7 +1669,6 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all combinations of elements of the vectors, one of each, as rows.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([5, 6]))
         tensor([[1, 5],
                 [1, 6],
@@ -1743,7 +1689,6 @@ def broadcast_shapes(*shapes: Any) -> Size:
         RuntimeError: they do not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
     """
@@ -1773,7 +1718,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
         RuntimeError: the shapes do not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]
         [torch.Size([3, 2]), torch.Size([3, 2])]
     """
@@ -1809,7 +1753,6 @@ def atleast_1d(*tensors: Any) -> Any:
     """Return numbers as tensors of one dimension, others as they are; a tuple for several.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atleast_1d(torch.tensor(3))
         tensor([3])
     """
@@ -1821,7 +1764,6 @@ def atleast_2d(*tensors: Any) -> Any:
     """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atleast_2d(torch.tensor(3), torch.tensor([1, 2]))
         (tensor([[3]]), tensor([[1, 2]]))
     """
@@ -1838,7 +1780,6 @@ def atleast_3d(*tensors: Any) -> Any:
     """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.atleast_3d(torch.zeros(2)).shape, torch.atleast_3d(torch.zeros(2, 3)).shape
         (torch.Size([1, 2, 1]), torch.Size([2, 3, 1]))
     """
@@ -1865,7 +1806,6 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a copy with the elements in reverse order along the dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.flip(torch.arange(3), (0,))
         tensor([2, 1, 0])
     """
@@ -1880,7 +1820,6 @@ def fliplr(input: Tensor) -> Tensor:
         RuntimeError: there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
         tensor([[2, 1],
                 [4, 3]])
@@ -1899,7 +1838,6 @@ def flipud(input: Tensor) -> Tensor:
         RuntimeError: there is no dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
         tensor([[3, 4],
                 [1, 2]])
@@ -1935,7 +1873,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         RuntimeError: there are not as many shifts as dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.roll(torch.arange(4), 1)
         tensor([3, 0, 1, 2])
     """
@@ -1971,7 +1908,6 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         RuntimeError: there are less than two dimensions, or the two are the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
         tensor([[2, 4],
                 [1, 3]])
@@ -2001,7 +1937,6 @@ def tril(x: Any, diagonal: int = 0) -> Any:
         RuntimeError: there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tril(torch.ones(2, 2))
         tensor([[1., 0.],
                 [1., 1.]])
@@ -2025,7 +1960,6 @@ def triu(x: Any, diagonal: int = 0) -> Any:
         RuntimeError: there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.triu(torch.ones(2, 2), 1)
         tensor([[0., 1.],
                 [0., 0.]])
@@ -2066,7 +2000,6 @@ def _conversion(dtype: dtypes.dtype) -> Any:
     convert.__doc__ = f"""Return the tensor as {dtype.name}, itself where it has that dtype already.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
         {dtype}
     """
@@ -2116,7 +2049,6 @@ def to(
         RuntimeError: there is no such device.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1.7]).to(torch.int64)
         tensor([1])
     """
@@ -2152,7 +2084,6 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of `other`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1, 2]).type_as(torch.ones(1))
         tensor([1., 2.])
     """
@@ -2165,7 +2096,6 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """Return the tensor itself: it is on the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ones(2).cpu()
         tensor([1., 1.])
     """
@@ -2207,7 +2137,6 @@ def size(input: Tensor, dim: int | None = None) -> Any:
     """Return the shape, or the length of one dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2, 3)
         >>> x.size(), x.size(-1)
         (torch.Size([2, 3]), 3)
@@ -2223,7 +2152,6 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     """Return how many elements lie in memory between neighbours along each dimension, or along one.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(2, 3)
         >>> x.stride(), x.t().stride()
         ((3, 1), (1, 3))
@@ -2249,7 +2177,6 @@ def numel(input: Tensor) -> int:
     """Return the number of elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.numel(torch.zeros(2, 3))
         6
     """
@@ -2262,7 +2189,6 @@ def dim(input: Tensor) -> int:
     """Return the number of dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2, 3).dim()
         2
     """
@@ -2274,7 +2200,6 @@ def storage_offset(input: Tensor) -> int:
     """Return how many elements of the memory come before the tensor's first.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(4)[1:].storage_offset()
         1
     """
@@ -2286,7 +2211,6 @@ def element_size(input: Tensor) -> int:
     """Return the bytes of one element.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(2).element_size(), torch.arange(2).element_size()
         (4, 8)
     """
@@ -2298,7 +2222,6 @@ def data_ptr(input: Tensor) -> int:
     """Return the address of the first element, in bytes.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(4)
         >>> x[1:].data_ptr() - x.data_ptr()
         8
@@ -2311,7 +2234,6 @@ def is_floating_point(input: Tensor) -> bool:
     """Return whether the dtype is one of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.arange(1))
         (True, False)
     """
@@ -2324,7 +2246,6 @@ def is_complex(input: Tensor) -> bool:
     """Return False: there are no complex numbers here.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_complex(torch.ones(2))
         False
     """
@@ -2337,7 +2258,6 @@ def is_signed(input: Tensor) -> bool:
     """Return whether the dtype has negative numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_signed(torch.tensor([1])), torch.is_signed(torch.tensor([1], dtype=torch.uint8))
         (True, False)
     """

@@ -98,7 +98,6 @@ lgamma = pointwise(
     doc="""Return the logarithm of the absolute value of the gamma function.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
@@ -112,7 +111,6 @@ digamma = pointwise(
     doc="""Return the digamma function: the derivative of `lgamma`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
@@ -145,7 +143,6 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         RuntimeError: `n` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
 
@@ -169,7 +166,6 @@ def polygamma_method(self: Tensor, n: int) -> Tensor:
     """Return the n-th derivative of `digamma`; see `polygamma`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([1.0, 0.5]).polygamma(1)
         tensor([1.6449, 4.9348])
     """
@@ -184,7 +180,6 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     """In-place version of `polygamma`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 4.0])
         >>> _ = x.polygamma_(1)
         >>> x
@@ -221,7 +216,6 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         RuntimeError: `p` is less than 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mvlgamma(torch.tensor([1.5, 3.0]), 2)
         tensor([0.4516, 1.5502])
     """
@@ -246,7 +240,6 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
     """In-place version of `mvlgamma`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 4.0])
         >>> _ = x.mvlgamma_(1)
         >>> x
@@ -270,7 +263,6 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
         NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
 
@@ -287,7 +279,6 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
         NotImplementedError: of integers; in backward, for the gradient of the first argument, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
 
@@ -301,7 +292,6 @@ zeta = pointwise(
     doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
@@ -318,7 +308,6 @@ erfinv = pointwise(
     doc="""Return the inverse of `erf`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
     """,
@@ -346,7 +335,6 @@ i0 = pointwise(
     doc="""Return the modified Bessel function of the first kind of order 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
         tensor([1.0000, 1.2661, 2.2796])
     """,
@@ -358,7 +346,6 @@ i0e = pointwise(
     doc="""Return `exp(-|x|) * i0(x)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
         tensor([1.0000, 0.0126])
     """,
@@ -369,7 +356,6 @@ i1 = pointwise(
     doc="""Return the modified Bessel function of the first kind of order 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
         tensor([ 0.0000,  0.5652, -1.5906])
     """,
@@ -380,7 +366,6 @@ i1e = pointwise(
     doc="""Return `exp(-|x|) * i1(x)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
         tensor([0.0000, 0.0126])
     """,
@@ -395,7 +380,6 @@ def _undifferentiable(name: str, kernel: Any, formula: str, example: str) -> Any
         doc=f"""Return {formula}; without a derivative, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.{example.strip()}
     """,
     )  # fmt: skip
@@ -470,7 +454,6 @@ ndtr = pointwise(
     doc="""Return the distribution function of the standard normal distribution, accurate also where it is small.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0.1587, 0.5000, 0.8413])
     """,
@@ -482,7 +465,6 @@ ndtri = pointwise(
     doc="""Return the argument at which the standard normal distribution function is `x`: the inverse of `ndtr`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
         tensor([   -inf, -0.9998,  0.0000])
     """,
@@ -494,7 +476,6 @@ log_ndtr = pointwise(
     doc="""Return the logarithm of `ndtr`, computed without underflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
         tensor([-5.0055e+03, -6.9315e-01])
     """,
@@ -506,7 +487,6 @@ erfcx = pointwise(
     doc="""Return `exp(x * x) * erfc(x)`, computed without underflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
         tensor([1.0000, 0.4276, 0.0056])
     """,
@@ -527,7 +507,6 @@ entr = pointwise(
     doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where it is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
         tensor([  -inf, 0.0000, 0.3466])
     """,
@@ -548,7 +527,6 @@ xlog1py = pointwise(
     doc="""Return `x * log(1 + y)`, which is 0 where x is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """,
@@ -560,7 +538,6 @@ logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(point
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logaddexp2(torch.tensor([1.0, 1000.0]), torch.tensor([1.0, 1000.0]))
         tensor([   2., 1001.])
     """,
@@ -592,7 +569,6 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         eps: if it is given, `input` is first bounded by `eps` and `1 - eps`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
         tensor([0.0000, 2.1972, 4.5951])
     """
@@ -609,7 +585,6 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
     """In-place version of `logit`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([0.5, 0.8])
         >>> _ = x.logit_()
         >>> x
@@ -679,7 +654,6 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         NotImplementedError: `input` holds integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), 0)
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
@@ -696,7 +670,6 @@ _ldexp = pointwise(
     doc="""Return `x * 2 ** y`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.ldexp(torch.tensor([1.5, 2.0]), torch.tensor([1, 10]))
         tensor([   3., 2048.])
     """,
@@ -728,7 +701,6 @@ def frexp(input: Tensor) -> Any:
         RuntimeError: `input` is not floating-point.
 
     Example:
-        >>> import tinytorch as torch
         >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, -6.0]))
         >>> mantissa, exponent
         (tensor([ 0.5000, -0.7500]), tensor([1, 3], dtype=torch.int32))
@@ -745,7 +717,6 @@ nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_
     doc="""Return the floating-point number next to `x` towards `y`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
         tensor([1.1921e-07])
     """,
@@ -755,7 +726,6 @@ gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensor
     doc="""Return the greatest common divisor of integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.gcd(torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5]))
         tensor([6, 4, 5])
     """,
@@ -765,7 +735,6 @@ lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensor
     doc="""Return the least common multiple of integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
         tensor([12, 15])
     """,
@@ -790,7 +759,6 @@ _heaviside = renamed(
         RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
         tensor([0.0000, 0.5000, 1.0000])
     """,
@@ -823,7 +791,6 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
     """In-place version of `heaviside`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([-1.0, 0.0, 2.0])
         >>> _ = x.heaviside_(torch.tensor(0.5))
         >>> x
@@ -842,7 +809,6 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
         RuntimeError: this tensor is not of float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
         >>> _ = x.float_power_(2)
         >>> x
@@ -867,7 +833,6 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of `clamp_min`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 4.0])
         >>> _ = x.clamp_min_(2)
         >>> x
@@ -883,7 +848,6 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of `clamp_max`: writes the result into this tensor and returns it.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 4.0])
         >>> _ = x.clamp_max_(2)
         >>> x
@@ -902,7 +866,6 @@ angle = pointwise(
     doc="""Return the angle of a number in the complex plane: 0, and pi where it is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.angle(torch.tensor([1.0, -1.0]))
         tensor([0.0000, 3.1416])
     """,
@@ -919,7 +882,6 @@ def _itself(name: str, what: str) -> Callable[[Tensor], Tensor]:
     itself.__doc__ = f"""Return `input` itself: {what}.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, -2.0])
         >>> torch.{name}(x) is x
         True
@@ -940,7 +902,6 @@ def conj_physical_(input: Tensor) -> Tensor:
     """Return `input` itself, in which real numbers are their own conjugates.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([1.0, 4.0])
         >>> _ = x.conj_physical_()
         >>> x
@@ -964,7 +925,6 @@ def is_conj(input: Tensor) -> builtins.bool:
     """Return False: there are no complex numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_conj(torch.tensor([1.0]))
         False
     """
@@ -977,7 +937,6 @@ def is_neg(input: Tensor) -> builtins.bool:
     """Return False: no negation waits to be done.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.is_neg(torch.tensor([-1.0]))
         False
     """
@@ -999,7 +958,6 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
         doc=f"""Return {what} of degree `n` at `input`, 0 where `n` is negative; without a derivative, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.special.{name}(torch.tensor([0.5, 2.0]), 3)
         tensor({example})
 

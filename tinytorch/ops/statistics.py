@@ -76,7 +76,6 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         IndexError: the dimension is out of range, or empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mode(torch.tensor([3, 1, 2, 1]))
         torch.return_types.mode(
         values=tensor(1),
@@ -134,7 +133,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         IndexError: the dimension is out of range, or empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.kthvalue(torch.tensor([3.0, 1.0, 2.0]), 2)
         torch.return_types.kthvalue(
         values=tensor(2.),
@@ -232,7 +230,6 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
         RuntimeError: `q` is not in [0, 1]; there are no elements; a dtype does not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.25, 0.5]))
         tensor([1.5000, 2.0000])
     """
@@ -247,7 +244,6 @@ def nanquantile(
     """Return the quantiles as `quantile` does, of the elements that are not NaN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nanquantile(torch.tensor([1.0, torch.nan, 3.0]), 0.5)
         tensor(2.)
     """
@@ -360,7 +356,6 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         RuntimeError: there is no bin; `min` and `max` are not finite, or in the wrong order.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.])
     """
@@ -397,7 +392,6 @@ def histogram(
         RuntimeError: the edges, the weights or the range do not fit; there is no bin.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
         tensor([2., 1.])
     """
@@ -432,7 +426,6 @@ def histogramdd(
         RuntimeError: the edges, the weights or the range do not fit; there is no bin.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), bins=[2, 2]).hist
         tensor([[0., 1.],
                 [1., 1.]])
@@ -480,7 +473,6 @@ def diff(
         IndexError: the dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.diff(torch.tensor([1, 3, 2]))
         tensor([ 2, -1])
     """
@@ -534,7 +526,6 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
         (tensor([3., 4., 6., 7.]),)
     """
@@ -634,7 +625,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         RuntimeError: the input is no vector, or `r` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.combinations(torch.tensor([1, 2, 3]))
         tensor([[1, 2],
                 [1, 3],
@@ -688,7 +678,6 @@ def segment_reduce(
         RuntimeError: the lengths do not fit; `reduce` is none of these.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
         tensor([1., 5.])
     """

@@ -38,7 +38,6 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the type's name ("torch.FloatTensor"), or with `dtype` the tensor converted to it.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.zeros(1).type(), torch.zeros(1).type(torch.int64)
         ('torch.FloatTensor', tensor([0]))
     """
@@ -57,7 +56,6 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
         RuntimeError: the tensor requires grad, and operations are recorded (use `detach()` first).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.arange(3).numpy()
         array([0, 1, 2])
     """
@@ -80,7 +78,6 @@ def item(self: Tensor) -> Any:
         RuntimeError: there is more than one element, or none.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensor([2.5]).item()
         2.5
     """

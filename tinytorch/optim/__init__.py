@@ -1,7 +1,6 @@
 """Optimizers: what updates parameters from their gradients.
 
 Example:
-    >>> import tinytorch as torch
     >>> model = torch.nn.Linear(3, 1)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> loss = model(torch.ones(2, 3)).square().mean()

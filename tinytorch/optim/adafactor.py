@@ -37,7 +37,6 @@ class Adafactor(Optimizer):
         ValueError: an argument is out of its range, and what `Optimizer` raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.Adafactor([w])
         >>> for _ in range(2):

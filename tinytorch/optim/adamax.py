@@ -42,7 +42,6 @@ class Adamax(Optimizer):
         ValueError: an argument is out of its range, and what `Optimizer` raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.Adamax([w], lr=0.1)
         >>> for _ in range(2):

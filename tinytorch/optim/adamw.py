@@ -31,7 +31,6 @@ class AdamW(Adam):
         ValueError: an argument is out of its range, and what `Optimizer` raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.AdamW([w], lr=0.1, weight_decay=0.5)
         >>> (w * w).sum().backward()

@@ -42,7 +42,6 @@ class LBFGS(Optimizer):
         RuntimeError: by `step`, of another `line_search_fn`.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([3.0, -4.0], requires_grad=True)
         >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
         >>> def closure():
@@ -92,7 +91,6 @@ class LBFGS(Optimizer):
             closure: computes the loss anew, calls `backward` on it and returns it.
 
         Example:
-            >>> import tinytorch as torch
             >>> x = torch.tensor([3.0], requires_grad=True)
             >>> optimizer = torch.optim.LBFGS([x], lr=1.0)
             >>> def closure():

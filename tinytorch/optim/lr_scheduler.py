@@ -5,7 +5,6 @@ optimizer's. Most compute a rate from the one before, so that several schedulers
 optimizer; `_get_closed_form_lr`, where there is one, computes it from the epoch.
 
 Example:
-    >>> import tinytorch as torch
     >>> w = torch.ones(1, requires_grad=True)
     >>> optimizer = torch.optim.SGD([w], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -137,7 +136,6 @@ class LRScheduler:
         KeyError: "initial_lr" is missing.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Halves(torch.optim.lr_scheduler.LRScheduler):
         ...     def get_lr(self):
         ...         return [lr / 2**self.last_epoch for lr in self.base_lrs]
@@ -188,7 +186,6 @@ class LRScheduler:
         """Return what the scheduler knows, without the optimizer.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5).state_dict()["gamma"]
             0.5
@@ -199,7 +196,6 @@ class LRScheduler:
         """Take over what `state_dict` returned. The optimizer's rates are in its own state.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
             >>> scheduler.load_state_dict({"gamma": 0.25})
@@ -212,7 +208,6 @@ class LRScheduler:
         """Return the rates that were last set, one for each group.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5).get_last_lr()
             [0.5]
@@ -230,7 +225,6 @@ class LRScheduler:
             epoch: deprecated: the epoch to go to.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
             >>> optimizer.step()
@@ -362,7 +356,6 @@ class LambdaLR(_OfLambdas):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (epoch + 1))
         >>> optimizer.step()
@@ -387,7 +380,6 @@ class MultiplicativeLR(_OfLambdas):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
         >>> optimizer.step()
@@ -420,7 +412,6 @@ class StepLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
         >>> for _ in range(3):
@@ -458,7 +449,6 @@ class MultiStepLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 2], gamma=0.5)
         >>> for _ in range(3):
@@ -502,7 +492,6 @@ class ConstantLR(LRScheduler):
         ValueError: `factor` is not from 0 to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
         >>> for _ in range(3):
@@ -551,7 +540,6 @@ class LinearLR(LRScheduler):
         ValueError: a factor is out of its range.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
         >>> for _ in range(3):
@@ -605,7 +593,6 @@ class ExponentialLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
         >>> for _ in range(3):
@@ -640,7 +627,6 @@ class PolynomialLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2, power=1.0)
         >>> for _ in range(3):
@@ -682,7 +668,6 @@ class CosineAnnealingLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
         >>> for _ in range(2):
@@ -740,7 +725,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         ValueError: an argument is of another type, or out of its range.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
         >>> for _ in range(3):
@@ -784,7 +768,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             ValueError: `epoch` is negative.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
             >>> scheduler.step(0.5)
@@ -872,7 +855,6 @@ class SequentialLR(_OfSchedulers):
         TypeError: something is no scheduler.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> first = ConstantLR(optimizer, factor=0.1, total_iters=2)
@@ -945,7 +927,6 @@ class ChainedScheduler(_OfSchedulers):
         TypeError: something is no scheduler.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> schedulers = torch.optim.lr_scheduler
         >>> warm_up = schedulers.ConstantLR(optimizer, factor=0.5, total_iters=1)
@@ -997,7 +978,6 @@ class ReduceLROnPlateau(LRScheduler):
         TypeError: `optimizer` is no Optimizer.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
         >>> for loss in (3.0, 2.0, 2.0, 2.0):
@@ -1058,7 +1038,6 @@ class ReduceLROnPlateau(LRScheduler):
             epoch: deprecated: the epoch.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
             >>> for loss in (3.0, 2.0, 2.0):
@@ -1185,7 +1164,6 @@ class CyclicLR(_Cycling):
         TypeError: `optimizer` is no Optimizer.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, momentum=0.9)
         >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.5, max_lr=1.5, step_size_up=2)
         >>> for _ in range(3):
@@ -1315,7 +1293,6 @@ class OneCycleLR(_Cycling):
         TypeError: `optimizer` is no Optimizer.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.Adam([torch.ones(1, requires_grad=True)])
         >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(
         ...     optimizer, max_lr=0.25, total_steps=4, pct_start=0.5, anneal_strategy="linear")

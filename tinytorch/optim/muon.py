@@ -39,7 +39,6 @@ class Muon(Optimizer):
             raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.eye(2).requires_grad_()
         >>> optimizer = torch.optim.Muon([w], lr=0.5)
         >>> (w * w).sum().backward()

@@ -142,7 +142,6 @@ class Optimizer:
         ValueError: there are no parameters, one is not a leaf, or one is in two groups.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Descent(torch.optim.Optimizer):
         ...     def __init__(self, params, lr):
         ...         super().__init__(params, {"lr": lr})
@@ -251,7 +250,6 @@ class Optimizer:
             closure: computes the loss anew, calls `backward` on it and returns it.
 
         Example:
-            >>> import tinytorch as torch
             >>> w = torch.ones(2, requires_grad=True)
             >>> optimizer = torch.optim.SGD([w], lr=0.1)
             >>> w.sum().backward()
@@ -350,7 +348,6 @@ class Optimizer:
                 that gets none; False fills it with zeros.
 
         Example:
-            >>> import tinytorch as torch
             >>> w = torch.ones(2, requires_grad=True)
             >>> optimizer = torch.optim.SGD([w], lr=0.1)
             >>> w.sum().backward()
@@ -386,7 +383,6 @@ class Optimizer:
                 missing, or some parameters have names and others have none.
 
         Example:
-            >>> import tinytorch as torch
             >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
             >>> optimizer = torch.optim.SGD([a], lr=0.1)
             >>> optimizer.add_param_group({"params": b, "lr": 0.01})
@@ -451,7 +447,6 @@ class Optimizer:
         those of the optimizer, not copies.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
             >>> state = optimizer.state_dict()
             >>> state["state"], state["param_groups"][0]["lr"], state["param_groups"][0]["params"]
@@ -489,7 +484,6 @@ class Optimizer:
             KeyError: "state" or "param_groups" is missing.
 
         Example:
-            >>> import tinytorch as torch
             >>> w = torch.ones(2, requires_grad=True)
             >>> saved = torch.optim.SGD([w], lr=0.25).state_dict()
             >>> optimizer = torch.optim.SGD([w], lr=0.1)
@@ -546,7 +540,6 @@ class Optimizer:
                 is the optimizer.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: print("before"))
             >>> optimizer.step()
@@ -558,7 +551,6 @@ class Optimizer:
         """Return a handle to `hook(optimizer, args, kwargs)`, called after each step.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> handle = optimizer.register_step_post_hook(lambda optimizer, args, kwargs: print("after"))
             >>> optimizer.step()
@@ -572,7 +564,6 @@ class Optimizer:
         `prepend` puts it before the hooks that are there.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> handle = optimizer.register_state_dict_pre_hook(lambda optimizer: print("saving"))
             >>> _ = optimizer.state_dict()
@@ -588,7 +579,6 @@ class Optimizer:
         The hook may change the dict or return another. `prepend` puts it before those there.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> def noted(optimizer, state):
             ...     state["epoch"] = 3
@@ -606,7 +596,6 @@ class Optimizer:
         It gets a shallow copy of the dict and may return another. `prepend` puts it first.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> handle = optimizer.register_load_state_dict_pre_hook(lambda optimizer, state: print(list(state)))
             >>> optimizer.load_state_dict(optimizer.state_dict())
@@ -622,7 +611,6 @@ class Optimizer:
         `prepend` puts it before the hooks that are there.
 
         Example:
-            >>> import tinytorch as torch
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
             >>> handle = optimizer.register_load_state_dict_post_hook(lambda optimizer: print("loaded"))
             >>> optimizer.load_state_dict(optimizer.state_dict())

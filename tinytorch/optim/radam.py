@@ -46,7 +46,6 @@ class RAdam(Optimizer):
         ValueError: an argument is out of its range, and what `Optimizer` raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.RAdam([w], lr=0.1)
         >>> for _ in range(2):

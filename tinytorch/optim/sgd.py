@@ -38,7 +38,6 @@ class SGD(Optimizer):
         ValueError: an argument is out of its range, and what `Optimizer` raises.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
         >>> for _ in range(2):

@@ -27,7 +27,6 @@ class SparseAdam(Optimizer):
         RuntimeError: by `step`, for every gradient.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.ones(2, requires_grad=True)
         >>> optimizer = torch.optim.SparseAdam([w])
         >>> w.sum().backward()

@@ -1,7 +1,6 @@
 """Averages of a model over training: stochastic weight averaging, and exponential moving averages.
 
 Example:
-    >>> import tinytorch as torch
     >>> from tinytorch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
     >>> model = torch.nn.Linear(2, 1, bias=False)
     >>> average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.5))
@@ -64,7 +63,6 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
         ValueError: `decay` is out of its range.
 
     Example:
-        >>> import tinytorch as torch
         >>> averaged = [torch.zeros(2)]
         >>> torch.optim.swa_utils.get_ema_multi_avg_fn(decay=0.75)(averaged, [torch.full((2,), 4.0)], 1)
         >>> averaged
@@ -87,7 +85,6 @@ def get_swa_multi_avg_fn() -> Averages:
     """Return a function that takes values into averages of `number` before them.
 
     Example:
-        >>> import tinytorch as torch
         >>> averaged = [torch.zeros(2)]
         >>> torch.optim.swa_utils.get_swa_multi_avg_fn()(averaged, [torch.full((2,), 4.0)], torch.tensor(3))
         >>> averaged
@@ -115,7 +112,6 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
         ValueError: `decay` is out of its range.
 
     Example:
-        >>> import tinytorch as torch
         >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.75)
         >>> average(torch.tensor(0.0), torch.tensor(4.0), 1)
         tensor(1.)
@@ -133,7 +129,6 @@ def get_swa_avg_fn() -> Average:
     """Return a function that returns the mean of `number` values and a further one.
 
     Example:
-        >>> import tinytorch as torch
         >>> average = torch.optim.swa_utils.get_swa_avg_fn()
         >>> average(torch.tensor(0.0), torch.tensor(4.0), torch.tensor(3))
         tensor(1.)
@@ -165,7 +160,6 @@ class AveragedModel(Module):
         AssertionError: both functions are given.
 
     Example:
-        >>> import tinytorch as torch
         >>> model = torch.nn.Linear(1, 1, bias=False)
         >>> average = torch.optim.swa_utils.AveragedModel(model)
         >>> for value in (1.0, 2.0, 6.0):
@@ -207,7 +201,6 @@ class AveragedModel(Module):
             model: the model, after a step.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Linear(1, 1, bias=False)
             >>> averaged = torch.optim.swa_utils.AveragedModel(model)
             >>> for value in (1.0, 3.0):
@@ -256,7 +249,6 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         device: where the inputs go.
 
     Example:
-        >>> import tinytorch as torch
         >>> model = torch.nn.BatchNorm1d(1)
         >>> torch.optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]])], model)
         >>> model.running_mean
@@ -295,7 +287,6 @@ class SWALR(LRScheduler):
         ValueError: an argument is out of its range.
 
     Example:
-        >>> import tinytorch as torch
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, 0.5, 2, anneal_strategy="linear")
         >>> for _ in range(3):

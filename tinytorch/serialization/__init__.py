@@ -134,7 +134,6 @@ def get_safe_globals() -> list[Any]:
     """Return what `add_safe_globals` has added.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.serialization.get_safe_globals()
         []
     """
@@ -145,7 +144,6 @@ def clear_safe_globals() -> None:
     """Forget all that `add_safe_globals` has added.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.serialization.clear_safe_globals()
     """
     _safe.clear()
@@ -156,7 +154,6 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
     """Do `add_safe_globals` for a `with` block only.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.serialization.safe_globals([frozenset]):
         ...     torch.serialization.get_safe_globals()
         [<class 'frozenset'>]
@@ -208,7 +205,6 @@ def save(
 
     Example:
         >>> import io
-        >>> import tinytorch as torch
         >>> buffer = io.BytesIO()
         >>> torch.save({"epoch": 3, "weight": torch.ones(2)}, buffer)
         >>> torch.load(io.BytesIO(buffer.getvalue()))
@@ -587,7 +583,6 @@ class PyTorchFileReader:
 
     Example:
         >>> import io
-        >>> import tinytorch as torch
         >>> file = io.BytesIO()
         >>> torch.save({"x": torch.zeros(2)}, file)
         >>> _ = file.seek(0)
@@ -705,7 +700,6 @@ def load(
 
     Example:
         >>> import io
-        >>> import tinytorch as torch
         >>> buffer = io.BytesIO()
         >>> torch.save([torch.zeros(2), "text"], buffer)
         >>> torch.load(io.BytesIO(buffer.getvalue()), map_location="cpu")

@@ -248,7 +248,6 @@ def assert_close(
         ValueError: only one of `rtol` and `atol` is given.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
         >>> torch.testing.assert_close(torch.tensor([1, 2]), torch.tensor([1, 3]))
         Traceback (most recent call last):
@@ -290,7 +289,6 @@ def assert_allclose(
         AssertionError: they are not close.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))

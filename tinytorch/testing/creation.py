@@ -45,7 +45,6 @@ def make_tensor(
             integers; both `noncontiguous` and `memory_format` are given.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu", low=5, high=6)
         tensor([[5, 5, 5],
                 [5, 5, 5]])

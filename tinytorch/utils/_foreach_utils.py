@@ -38,7 +38,6 @@ def _group_tensors_by_device_and_dtype(
         RuntimeError: there are no tensors, the lists have different lengths, or the first holds None.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils._foreach_utils import _group_tensors_by_device_and_dtype
         >>> x, y = torch.zeros(1), torch.ones(1, dtype=torch.float64)
         >>> groups = _group_tensors_by_device_and_dtype([[x, y], [None, None]], with_indices=True)

@@ -27,7 +27,6 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             slots. Also a backward pass raises it that leads through what was recorded before.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b = torch.arange(2), torch.ones(3)
         >>> torch.utils.swap_tensors(a, b)
         >>> a, b

@@ -39,7 +39,6 @@ class CheckpointError(RuntimeError):
     """The function did not do the same when it ran again.
 
     Example:
-        >>> import tinytorch as torch
         >>> calls = []
         >>> def f(x):
         ...     calls.append(x)
@@ -93,7 +92,6 @@ def checkpoint(
         CheckpointError: in backward, the function saved other tensors than before.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import checkpoint
         >>> x = torch.tensor([0.0, 1.0], requires_grad=True)
         >>> checkpoint(lambda x: x.exp().exp(), x, use_reentrant=False).sum().backward()
@@ -134,7 +132,6 @@ def checkpoint_sequential(
         ValueError: other arguments.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import checkpoint_sequential
         >>> x = torch.tensor(0.0, requires_grad=True)
         >>> checkpoint_sequential([torch.exp, torch.exp], 2, x, use_reentrant=False).backward()
@@ -183,7 +180,6 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor among `inputs` requires grad.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import check_backward_validity
         >>> check_backward_validity([torch.ones(2, requires_grad=True), 3])
     """
@@ -198,7 +194,6 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         RuntimeError: `inputs` is no tuple.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import detach_variable
         >>> detach_variable((torch.ones(2, requires_grad=True) * 2, 3))
         (tensor([2., 2.], requires_grad=True), 3)
@@ -216,7 +211,6 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     The CPU does not count, so that both are empty; `get_rng_state` has its generator's state.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.checkpoint.get_device_states(torch.ones(2))
         ([], [])
     """
@@ -230,7 +224,6 @@ def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, devic
         AssertionError: there are devices, which cannot be.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.utils.checkpoint.set_device_states(*torch.utils.checkpoint.get_device_states())
     """
     if devices:
@@ -305,7 +298,6 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Overrule `early_stop` of the checkpoints whose forward runs in this context.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
         >>> x = torch.tensor(1.0, requires_grad=True)
         >>> with set_checkpoint_early_stop(False):
@@ -324,7 +316,6 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Overrule `debug` of the checkpoints whose forward runs in this context; None leaves it to them.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
         >>> x = torch.tensor(1.0, requires_grad=True)
         >>> with set_checkpoint_debug_enabled(True):

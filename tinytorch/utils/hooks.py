@@ -14,7 +14,6 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a hook as one that a file cannot hold, as PyTorch does; returns the function itself.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.utils.hooks.unserializable_hook
         ... def hook(g):
         ...     return g

@@ -31,7 +31,6 @@ def associative_scan(
         IndexError: there is no such dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch._higher_order_ops import associative_scan
         >>> associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
         tensor([1, 2, 6])

@@ -23,7 +23,6 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
         RuntimeError: the first dimensions are empty, or of different lengths.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch._higher_order_ops.map import map
         >>> map(lambda x, y: x.sum() + y, torch.ones(2, 3), torch.tensor(1.0))
         tensor([4., 4.])

@@ -28,7 +28,6 @@ def is_built() -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cuda.is_built()
         False
     """
@@ -39,7 +38,6 @@ def flash_sdp_enabled() -> bool:
     """Return whether this kernel of attention may be used on a GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cuda.flash_sdp_enabled()
         True
     """
@@ -55,7 +53,6 @@ def mem_efficient_sdp_enabled() -> bool:
     """Return whether this kernel of attention may be used on a GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cuda.mem_efficient_sdp_enabled()
         True
     """
@@ -71,7 +68,6 @@ def math_sdp_enabled() -> bool:
     """Return whether this kernel of attention may be used on a GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cuda.math_sdp_enabled()
         True
     """
@@ -87,7 +83,6 @@ def cudnn_sdp_enabled() -> bool:
     """Return whether this kernel of attention may be used on a GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cuda.cudnn_sdp_enabled()
         True
     """

@@ -25,7 +25,6 @@ def is_available() -> bool:
     """Return False.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cudnn.is_available()
         False
     """
@@ -36,7 +35,6 @@ def is_acceptable(tensor: Any) -> bool:
     """Return False: cuDNN takes tensors on a GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cudnn.is_acceptable(torch.ones(2))
         False
     """
@@ -47,7 +45,6 @@ def version() -> int | None:
     """Return None: there is no cuDNN.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.cudnn.version() is None
         True
     """
@@ -65,7 +62,6 @@ def set_flags(
     """Set those switches that are not None, and return what all were before.
 
     Example:
-        >>> import tinytorch as torch
         >>> before = torch.backends.cudnn.set_flags(_benchmark=True)
         >>> torch.backends.cudnn.benchmark
         True
@@ -96,7 +92,6 @@ def flags(
     """Set the switches in a `with` block.
 
     Example:
-        >>> import tinytorch as torch
         >>> before = torch.backends.cudnn.deterministic
         >>> with torch.backends.cudnn.flags(deterministic=True):
         ...     print(torch.backends.cudnn.deterministic)

@@ -25,7 +25,6 @@ def is_available() -> bool:
     """Return False: NumPy does the work.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.mkldnn.is_available()
         False
     """
@@ -36,7 +35,6 @@ def is_acl_available() -> bool:
     """Return False: NumPy does the work.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.mkldnn.is_acl_available()
         False
     """
@@ -65,7 +63,6 @@ def flags(
     """Set the switches in a `with` block.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.backends.mkldnn.flags(deterministic=True):
         ...     print(torch.backends.mkldnn.deterministic)
         True
@@ -84,7 +81,6 @@ class verbose(contextlib.AbstractContextManager[Any]):
     """Do what is inside a `with` block; oneDNN, which is not used, says nothing.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
         ...     y = torch.ones(2) * 2
     """

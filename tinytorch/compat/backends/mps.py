@@ -9,7 +9,6 @@ def is_available() -> bool:
     """Return False: tinytorch runs on the CPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.backends.mps.is_available()
         False
     """

@@ -15,7 +15,6 @@ class Stream:
     """The CPU's one queue of work, in which everything is done at once.
 
     Example:
-        >>> import tinytorch as torch
         >>> stream = torch.cpu.Stream()
         >>> with torch.cpu.stream(stream):
         ...     y = torch.ones(2) * 2
@@ -32,7 +31,6 @@ def is_available() -> bool:
     """Return True.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cpu.is_available()
         True
     """
@@ -43,7 +41,6 @@ def is_initialized() -> bool:
     """Return True.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cpu.is_initialized()
         True
     """
@@ -54,7 +51,6 @@ def device_count() -> int:
     """Return 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cpu.device_count()
         1
     """
@@ -65,7 +61,6 @@ def current_device() -> str:
     """Return "cpu".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cpu.current_device()
         'cpu'
     """
@@ -76,7 +71,6 @@ def set_device(device: Any) -> None:
     """Choose the device: there is only one.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cpu.set_device(0)
         >>> torch.cpu.current_device()
         'cpu'
@@ -87,7 +81,6 @@ def synchronize(device: Any = None) -> None:
     """Wait for all work: it is done when an operation returns.
 
     Example:
-        >>> import tinytorch as torch
         >>> y = torch.ones(2) * 2
         >>> torch.cpu.synchronize()
     """
@@ -97,7 +90,6 @@ def current_stream(device: Any = None) -> Stream:
     """Return the one stream.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.cpu.stream(torch.cpu.current_stream()):
         ...     y = torch.ones(2) * 2
     """

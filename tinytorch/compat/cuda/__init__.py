@@ -41,7 +41,6 @@ def set_device(device: Any) -> None:
         AssertionError: it is not negative: there is no GPU.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cuda.set_device(-1)
     """
     if not (isinstance(device, int) and device < 0):
@@ -55,7 +54,6 @@ class device:
         RuntimeError: it is entered with another index.
 
     Example:
-        >>> import tinytorch as torch
         >>> with torch.cuda.device(None):
         ...     y = torch.ones(2) * 2
     """

@@ -28,7 +28,6 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
         RuntimeError: it is neither.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.fx.wrap
         ... def double(x):
         ...     return 2 * x

@@ -58,7 +58,6 @@ def script(
         TypeError: `obj` is something else.
 
     Example:
-        >>> import tinytorch as torch
         >>> @torch.jit.script
         ... def double(x: torch.Tensor) -> torch.Tensor:
         ...     return x * 2
@@ -100,7 +99,6 @@ def trace(
         TypeError: `func` cannot be called.
 
     Example:
-        >>> import tinytorch as torch
         >>> model = torch.jit.trace(torch.nn.ReLU(), torch.ones(1))
         >>> model(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
@@ -181,7 +179,6 @@ def isinstance(obj: Any, target_type: Any) -> bool:
         RuntimeError: `target_type` is neither a type nor a tuple of types.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance([1, "a"], list[int])
         (True, False)
     """
@@ -231,7 +228,6 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     """Call a function, and return what `wait` takes: tasks run one after the other, as in PyTorch outside TorchScript.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.jit.wait(torch.jit.fork(torch.add, torch.ones(1), 2))
         tensor([3.])
     """

@@ -15,7 +15,6 @@ class SDPBackend(enum.IntEnum):
     """PyTorch's kernels of attention, by its numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.attention.SDPBackend.MATH.name, int(torch.nn.attention.SDPBackend.MATH)
         ('MATH', 0)
     """
@@ -40,7 +39,6 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
         AssertionError: `backends` is neither.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.attention import SDPBackend, sdpa_kernel
         >>> x = torch.ones(1, 1, 2)
         >>> with sdpa_kernel(SDPBackend.MATH):

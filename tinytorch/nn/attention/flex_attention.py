@@ -109,7 +109,6 @@ def create_mask(
         device: "cpu".
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.attention.flex_attention import create_mask
         >>> create_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, None, None, 2, 2)[0, 0]
         tensor([[ True, False],
@@ -200,7 +199,6 @@ def create_block_mask(
         dq_kv_order: -
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.attention.flex_attention import create_block_mask
         >>> causal = create_block_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, None, None, 8, 8, BLOCK_SIZE=4)
         >>> causal.to_dense()[0, 0]
@@ -268,7 +266,6 @@ def flex_attention(
         ValueError: the shapes do not match; the mask is for other lengths.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.attention.flex_attention import flex_attention
         >>> x = torch.eye(2)[None, None]
         >>> flex_attention(x, x, x, lambda score, b, h, q_idx, kv_idx: score - (kv_idx > q_idx) * 1e9)

@@ -59,7 +59,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `max(input, 0)`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
@@ -75,7 +74,6 @@ def relu_(input: Tensor) -> Tensor:
     """In-place version of `relu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([-1.0, 2.0])
         >>> _ = torch.nn.functional.relu_(x)
         >>> x
@@ -89,7 +87,6 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input, 0), 6)`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.relu6(torch.tensor([-1.0, 2.0, 10.0]))
         tensor([0., 2., 6.])
     """
@@ -127,7 +124,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         inplace: write into `input`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])
     """
@@ -141,7 +137,6 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place version of `threshold`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([0.0, 2.0])
         >>> _ = torch.nn.functional.threshold_(x, 1.0, 9.0)
         >>> x
@@ -158,7 +153,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         ValueError: `min_val` is greater than `max_val`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.hardtanh(torch.tensor([-2.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -174,7 +168,6 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     """In-place version of `hardtanh`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([-3.0, 0.5])
         >>> _ = torch.nn.functional.hardtanh_(x)
         >>> x
@@ -188,7 +181,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([0.0000, 0.5000, 0.7500])
     """
@@ -200,7 +192,6 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.5, 4.0]))
         tensor([-0.0000,  1.1250,  4.0000])
 
@@ -215,7 +206,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """Return `max(input, 0) + negative_slope * min(input, 0)`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
         tensor([-0.1000,  2.0000])
     """
@@ -231,7 +221,6 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place version of `leaky_relu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([-1.0, 2.0])
         >>> _ = torch.nn.functional.leaky_relu_(x, 0.5)
         >>> x
@@ -254,7 +243,6 @@ def rrelu(
         RuntimeError: `lower` is above `upper`, or one of them is not finite.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
         tensor([-0.2000,  2.0000])
 
@@ -282,7 +270,6 @@ def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, traini
     """In-place version of `rrelu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([-4.0, 2.0])
         >>> _ = torch.nn.functional.rrelu_(x, 0.25, 0.75)
         >>> x
@@ -296,7 +283,6 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + min(alpha * (exp(input) - 1), 0)`; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.elu(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
 
@@ -314,7 +300,6 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of `elu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([0.0, 2.0])
         >>> _ = torch.nn.functional.elu_(x)
         >>> x
@@ -328,7 +313,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `scale * elu(input, alpha)` with constants that keep mean 0 and variance 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.selu(torch.tensor([-1.0, 1.0]))
         tensor([-1.1113,  1.0507])
 
@@ -343,7 +327,6 @@ def selu_(input: Tensor) -> Tensor:
     """In-place version of `selu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([0.0, 1.0])
         >>> _ = torch.nn.functional.selu_(x)
         >>> x
@@ -360,7 +343,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         RuntimeError: `alpha` is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.celu(torch.tensor([-1.0, 2.0]), 0.5)
         tensor([-0.4323,  2.0000])
 
@@ -379,7 +361,6 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place version of `celu`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([0.0, 2.0])
         >>> _ = torch.nn.functional.celu_(x)
         >>> x
@@ -393,7 +374,6 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * sigmoid(input)`, also known as swish, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.silu(torch.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
 
@@ -409,7 +389,6 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * tanh(softplus(input))`, elementwise; in place if `inplace`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.mish(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
 
@@ -427,7 +406,6 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         RuntimeError: the length of `dim` is odd.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
         tensor([0.5000, 2.0000])
 
@@ -450,7 +428,6 @@ def softsign(input: Tensor) -> Tensor:
     """Return `input / (1 + |input|)`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.softsign(torch.tensor([-1.0, 3.0]))
         tensor([-0.5000,  0.7500])
     """
@@ -462,7 +439,6 @@ def tanhshrink(input: Tensor) -> Tensor:
     """Return `input - tanh(input)`, elementwise.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.tanhshrink(torch.tensor([0.0, 2.0]))
         tensor([0.0000, 1.0360])
     """
@@ -474,7 +450,6 @@ def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent; `torch.tanh` is the name to use.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.tanh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
     """
@@ -490,7 +465,6 @@ def sigmoid(input: Tensor) -> Tensor:
     """Return `1 / (1 + exp(-input))`; `torch.sigmoid` is the name to use.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.sigmoid(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
     """
@@ -518,7 +492,6 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         NotImplementedError: integers; give a floating-point `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.softmax(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), dim=1)
         tensor([[0.5000, 0.5000],
                 [0.1192, 0.8808]])
@@ -533,7 +506,6 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """Return `softmax(-input)` along `dim`; arguments as `softmax`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.softmin(torch.tensor([1.0, 3.0]), dim=0)
         tensor([0.8808, 0.1192])
     """
@@ -547,7 +519,6 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     """Return `log(softmax(input))`, exact also where the softmax is 0; arguments as `softmax`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.log_softmax(torch.tensor([0.0, 1000.0]), dim=0)
         tensor([-1000.,     0.])
     """
@@ -576,7 +547,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         dim: the dimension of the classes.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 5), hard=True).sum(-1)
         tensor([1., 1.])
 

@@ -43,7 +43,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
         >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), weight)
         tensor([11.])
@@ -111,7 +110,6 @@ def embedding(
         RuntimeError: `input` does not hold integers; `weight` has not two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.tensor([[1.0, 1.5], [2.0, 2.5]])
         >>> torch.nn.functional.embedding(torch.tensor([1, 0, 1]), weight)
         tensor([[2.0000, 2.5000],
@@ -182,7 +180,6 @@ def embedding_bag(
         NotImplementedError: `per_sample_weights` with another mode than "sum".
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.arange(6.0).view(3, 2)
         >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), weight, mode="sum")
         tensor([[ 2.,  4.],
@@ -256,7 +253,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         RuntimeError: labels are negative, too large, or not int64.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
         tensor([[1, 0, 0],
                 [0, 0, 1]])
@@ -294,7 +290,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> sorted(set(torch.nn.functional.dropout(torch.ones(100), 0.75).tolist()))
         [0.0, 4.0]
 
@@ -318,7 +313,6 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         RuntimeError: `input` has not two or three dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
         >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
         True
@@ -340,7 +334,6 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Return `input`, (N, C, H, W), with whole channels dropped; arguments as `dropout`.
 
     Example:
-        >>> import tinytorch as torch
         >>> channels = torch.nn.functional.dropout2d(torch.ones(1, 100, 2, 2))
         >>> set(channels.sum((-2, -1)).flatten().tolist()) == {0.0, 8.0}
         True
@@ -377,7 +370,6 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Return `input`, (N, C, D, H, W), with whole channels dropped; arguments as `dropout`.
 
     Example:
-        >>> import tinytorch as torch
         >>> channels = torch.nn.functional.dropout3d(torch.ones(1, 100, 1, 1, 1))
         >>> set(channels.flatten().tolist()) == {0.0, 2.0}
         True
@@ -404,7 +396,6 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     Arguments as `dropout`, but `training` is False by default, as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.alpha_dropout(torch.ones(2))
         tensor([1., 1.])
 
@@ -429,7 +420,6 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         RuntimeError: there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
         tensor([[1., 1.]])
 
@@ -524,7 +514,6 @@ def layer_norm(
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
         tensor([[-1.2247,  0.0000,  1.2247]])
 
@@ -555,7 +544,6 @@ def rms_norm(
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
         tensor([[0.8485, 1.1314]])
 
@@ -610,7 +598,6 @@ def batch_norm(
         RuntimeError: sizes or dtypes do not fit; without `training`, running statistics are missing.
 
     Example:
-        >>> import tinytorch as torch
         >>> mean, var = torch.zeros(1), torch.ones(1)
         >>> x = torch.tensor([[1.0], [3.0]])
         >>> torch.nn.functional.batch_norm(x, mean, var, training=True)
@@ -662,7 +649,6 @@ def instance_norm(
         RuntimeError: sizes or dtypes do not fit; running statistics are missing.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
@@ -693,7 +679,6 @@ def group_norm(
         ValueError: there is only one value per group, and one sample.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
@@ -725,7 +710,6 @@ def normalize(
         IndexError: there is no such dimension (the default is 1).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
         tensor([[0.6000, 0.8000],
                 [0.0000, 0.0000]])
@@ -749,7 +733,6 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         ValueError: there are fewer than three dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0], [2.0]]])
         >>> torch.nn.functional.local_response_norm(x, 2, alpha=2.0, beta=1.0).flatten()
         tensor([0.5000, 0.3333])

@@ -102,7 +102,6 @@ def mse_loss(
         ValueError: there is no such reduction; the weights have another shape.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
     """
@@ -127,7 +126,6 @@ def l1_loss(
     """Return the mean absolute error, `mean(|input - target|)`; arguments as `mse_loss`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(1.)
     """
@@ -165,7 +163,6 @@ def smooth_l1_loss(
         RuntimeError: `beta` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, y = torch.tensor([0.0, 0.0]), torch.tensor([1.0, 3.0])
         >>> torch.nn.functional.smooth_l1_loss(x, y, reduction="none")
         tensor([0.5000, 2.5000])
@@ -205,7 +202,6 @@ def huber_loss(
         ValueError: there is no such reduction; the weights have another shape.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.huber_loss(torch.tensor([0.0]), torch.tensor([3.0]), delta=2.0)
         tensor(4.)
 
@@ -254,7 +250,6 @@ def binary_cross_entropy(
         ValueError: the shapes differ; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, y = torch.tensor([0.5, 0.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy(x, y)
         tensor(0.3466)
@@ -302,7 +297,6 @@ def binary_cross_entropy_with_logits(
         ValueError: the shapes differ; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> scores, labels = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
         tensor(0.3466)
@@ -367,7 +361,6 @@ def cross_entropy(
         ValueError: the batch sizes differ; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> scores = torch.tensor([[0.0, 0.0], [0.0, 100.0]])
         >>> torch.nn.functional.cross_entropy(scores, torch.tensor([0, 1]))
         tensor(0.3466)
@@ -450,7 +443,6 @@ def nll_loss(
         ValueError: the batch sizes differ; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> scores = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
         >>> torch.nn.functional.nll_loss(scores, torch.tensor([0, 1]))
         tensor(2.5000)
@@ -547,7 +539,6 @@ def kl_div(
         ValueError: there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
         >>> torch.nn.functional.kl_div(input, target, reduction="batchmean")
         tensor(0.6931)
@@ -601,7 +592,6 @@ def poisson_nll_loss(
         ValueError: there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
         tensor(1.)
     """
@@ -636,7 +626,6 @@ def gaussian_nll_loss(
         ValueError: a variance is negative or of the wrong size; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> mean, target, var = torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])
         >>> torch.nn.functional.gaussian_nll_loss(mean, target, var)
         tensor(2.)
@@ -702,7 +691,6 @@ def cosine_embedding_loss(
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
@@ -758,7 +746,6 @@ def margin_ranking_loss(
         RuntimeError: the numbers of dimensions differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0])
         >>> target = torch.tensor([1.0, -1.0])
         >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
@@ -799,7 +786,6 @@ def hinge_embedding_loss(
         ValueError: there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> distances, target = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
         >>> torch.nn.functional.hinge_embedding_loss(distances, target, reduction="none")
         tensor([0.2500, 0.7500])
@@ -822,7 +808,6 @@ def soft_margin_loss(
         RuntimeError: the target broadcasts to another shape than that of `input`; `input` is of integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
@@ -865,7 +850,6 @@ def multilabel_soft_margin_loss(
         ValueError: there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> target = torch.tensor([[1.0, 0.0]])
         >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), target)
         tensor(0.6931)
@@ -905,7 +889,6 @@ def multi_margin_loss(
         RuntimeError: a label is no class, or sizes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
         tensor(0.7500)
     """
@@ -952,7 +935,6 @@ def multilabel_margin_loss(
         RuntimeError: the shapes do not fit, or a label is no class.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
         >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
@@ -1025,7 +1007,6 @@ def triplet_margin_loss(
         ValueError: `margin` is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
         >>> torch.nn.functional.triplet_margin_loss(a, b, c)
         tensor(2.0000)
@@ -1074,7 +1055,6 @@ def triplet_margin_with_distance_loss(
         ValueError: `margin` is not positive; there is no such reduction.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
         >>> def squared(x, y):
         ...     return ((x - y) ** 2).sum(-1)
@@ -1124,7 +1104,6 @@ def ctc_loss(
         RuntimeError: sizes or lengths do not fit; `blank` is no class; a second derivative.
 
     Example:
-        >>> import tinytorch as torch
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
         >>> loss.exp()  # 3 of the 4 alignments of two moments read "1"
@@ -1159,7 +1138,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         RuntimeError: the shapes do not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
         >>> torch.cosine_similarity(a, b)
         tensor([1.0000, 0.7071])
@@ -1184,7 +1162,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         RuntimeError: the shapes do not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
         tensor([5.0000])
     """

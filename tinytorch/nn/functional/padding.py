@@ -38,7 +38,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         NotImplementedError: there is no such mode, or not for this shape.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0]]), (1, 0, 0, 1))
         tensor([[0., 1., 2.],
                 [0., 0., 0.]])

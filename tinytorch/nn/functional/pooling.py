@@ -56,7 +56,6 @@ def max_pool1d(
         RuntimeError: the shape is another; there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
@@ -76,7 +75,6 @@ def max_pool1d_with_indices(
     """Return `max_pool1d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)[1].numel()
         2
     """
@@ -111,7 +109,6 @@ def max_pool2d(
         RuntimeError: the shape is another; there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
@@ -132,7 +129,6 @@ def max_pool2d_with_indices(
     """Return `max_pool2d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2)[1].numel()
         4
     """
@@ -167,7 +163,6 @@ def max_pool3d(
         RuntimeError: the shape is another; there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
         tensor([[[[7.]]]])
     """
@@ -189,7 +184,6 @@ def max_pool3d_with_indices(
     """Return `max_pool3d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 2)[1].numel()
         1
     """
@@ -213,7 +207,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         tensor([[3., 3.]])
     """
@@ -228,7 +221,6 @@ def adaptive_max_pool1d_with_indices(
     """Return `adaptive_max_pool1d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0]]), 2)[1].numel()
         2
     """
@@ -249,7 +241,6 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
@@ -265,7 +256,6 @@ def adaptive_max_pool2d_with_indices(
     """Return `adaptive_max_pool2d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2)[1].numel()
         4
     """
@@ -286,7 +276,6 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
         tensor([[[[7.]]]])
     """
@@ -301,7 +290,6 @@ def adaptive_max_pool3d_with_indices(
     """Return `adaptive_max_pool3d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 1)[1].numel()
         1
     """
@@ -321,7 +309,6 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 2.5000,  4.5000],
                  [10.5000, 12.5000]]])
@@ -342,7 +329,6 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.adaptive_avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
         tensor([[[[3.5000]]]])
     """
@@ -377,7 +363,6 @@ def avg_pool2d(
         RuntimeError: the shape is another; there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 2.5000,  4.5000],
                  [10.5000, 12.5000]]])
@@ -412,7 +397,6 @@ def avg_pool3d(
         RuntimeError: the shape is another; there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
         tensor([[[[3.5000]]]])
     """
@@ -460,7 +444,6 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
         RuntimeError: the shape is another, or there is no window.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.lp_pool1d(torch.tensor([[3.0, 4.0, 0.0, 1.0]]), 2, 2)
         tensor([[5., 1.]])
     """
@@ -482,7 +465,6 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
         RuntimeError: the shape is another, or there is no window.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.lp_pool2d(torch.ones(1, 2, 2), 2, 2)
         tensor([[[2.]]])
     """
@@ -504,7 +486,6 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
         RuntimeError: the shape is another, or there is no window.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.lp_pool3d(torch.ones(1, 2, 2, 2), 3, 2)
         tensor([[[[2.]]]])
     """
@@ -538,7 +519,6 @@ def fractional_max_pool2d(
         RuntimeError: the windows are too large.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(16.0).view(1, 4, 4)
         >>> torch.nn.functional.fractional_max_pool2d(x, 2, output_size=3).shape
         torch.Size([1, 3, 3])
@@ -564,7 +544,6 @@ def fractional_max_pool2d_with_indices(
     """Return `fractional_max_pool2d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(1, 4, 4)
         >>> torch.nn.functional.fractional_max_pool2d_with_indices(x, 2, 3)[1].shape
         torch.Size([1, 3, 3])
@@ -598,7 +577,6 @@ def fractional_max_pool3d(
         RuntimeError: the windows are too large.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(64.0).view(1, 4, 4, 4)
         >>> torch.nn.functional.fractional_max_pool3d(x, 2, output_size=2).shape
         torch.Size([1, 2, 2, 2])
@@ -624,7 +602,6 @@ def fractional_max_pool3d_with_indices(
     """Return `fractional_max_pool3d` and the indices, whatever `return_indices` says.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.zeros(1, 4, 4, 4)
         >>> torch.nn.functional.fractional_max_pool3d_with_indices(x, 2, 2)[1].shape
         torch.Size([1, 2, 2, 2])
@@ -687,7 +664,6 @@ def max_unpool1d(
         ValueError: `output_size` does not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> F = torch.nn.functional
         >>> values, indices = F.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
         >>> F.max_unpool1d(values, indices, 2)
@@ -716,7 +692,6 @@ def max_unpool2d(
         ValueError: `output_size` does not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> F = torch.nn.functional
         >>> values, indices = F.max_pool2d(torch.arange(4.0).view(1, 2, 2), 2, return_indices=True)
         >>> F.max_unpool2d(values, indices, 2)
@@ -746,7 +721,6 @@ def max_unpool3d(
         ValueError: `output_size` does not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> F = torch.nn.functional
         >>> values, indices = F.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2, return_indices=True)
         >>> F.max_unpool3d(values, indices, 2)

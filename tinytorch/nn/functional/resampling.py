@@ -53,7 +53,6 @@ def interpolate(
         NotImplementedError: the mode is not for so many dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 3.0]]])
         >>> torch.nn.functional.interpolate(x, scale_factor=2)
         tensor([[[1., 1., 3., 3.]]])
@@ -146,7 +145,6 @@ def upsample(
     """Return `interpolate(input, size, scale_factor, mode, align_corners)`; deprecated.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 3.0]]])
         >>> torch.nn.functional.interpolate(x, scale_factor=2)  # what to write instead
         tensor([[[1., 1., 3., 3.]]])
@@ -160,7 +158,6 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     """Return `interpolate(input, size, scale_factor)`; deprecated.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 3.0]]])
         >>> torch.nn.functional.interpolate(x, scale_factor=2)  # what to write instead
         tensor([[[1., 1., 3., 3.]]])
@@ -174,7 +171,6 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     """Return `input` interpolated with `mode="bilinear", align_corners=True`; deprecated.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[[1.0, 3.0]]]])
         >>> torch.nn.functional.interpolate(x, (1, 3), mode="bilinear", align_corners=True)
         tensor([[[[1., 2., 3.]]]])
@@ -210,7 +206,6 @@ def grid_sample(
         ValueError: there is no such mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
         >>> grid = torch.tensor([[[[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]]])
         >>> torch.nn.functional.grid_sample(image, grid, align_corners=True)
@@ -247,7 +242,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         ValueError: the shapes do not fit, or `theta` has no floating-point dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]])
         >>> torch.nn.functional.affine_grid(theta, (1, 1, 1, 2), align_corners=True)
         tensor([[[[-1.,  0.],

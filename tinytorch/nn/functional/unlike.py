@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn import functional
+from tinytorch.nn.functional import layers
+from tinytorch.nn.functional import loss as loss_functions
 from tinytorch.ops.nn.ctc import ctc_loss
 from tinytorch.ops.register import public
 
@@ -53,12 +54,11 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
         RuntimeError: `p` is no probability.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.dropout(torch.ones(2), 0.5, False)
         tensor([1., 1.])
     """
     _check_probability(p)
-    return functional.dropout(input, p, train)
+    return layers.dropout(input, p, train)
 
 
 @public()
@@ -66,25 +66,23 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero elements in place with probability `p`, and scale the others by 1 / (1 - p), if `train`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.dropout_(torch.ones(3), 0.5, False)
         tensor([1., 1., 1.])
     """
     _check_probability(p)
-    return functional.dropout(input, p, train, True)
+    return layers.dropout(input, p, train, True)
 
 
 @public()
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Return `nn.functional.alpha_dropout(input, p, train)`.
+    """Return `nn.layers.alpha_dropout(input, p, train)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
         tensor([1., 1.])
     """
     _check_probability(p)
-    return functional.alpha_dropout(input, p, train)
+    return layers.alpha_dropout(input, p, train)
 
 
 @public()
@@ -92,12 +90,11 @@ def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `nn.functional.alpha_dropout` in place, if `train`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.alpha_dropout_(torch.ones(3), 0.5, False)
         tensor([1., 1., 1.])
     """
     _check_probability(p)
-    return functional.alpha_dropout(input, p, train, True)
+    return layers.alpha_dropout(input, p, train, True)
 
 
 @public()
@@ -108,7 +105,6 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         RuntimeError: `p` is no probability, or there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
 
@@ -116,7 +112,7 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     _check_probability(p)
-    return functional.feature_alpha_dropout(input, p, train)
+    return layers.feature_alpha_dropout(input, p, train)
 
 
 @public()
@@ -124,12 +120,11 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `feature_alpha_dropout` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.feature_alpha_dropout_(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
     """
     _check_probability(p)
-    return functional.feature_alpha_dropout(input, p, train, True)
+    return layers.feature_alpha_dropout(input, p, train, True)
 
 
 @public()
@@ -140,13 +135,12 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         RuntimeError: `p` is no probability, or there are less than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> channels = torch.feature_dropout(torch.ones(1, 100, 3), 0.5, True)
         >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
         True
     """
     _check_probability(p)
-    return functional._channels_dropped(input, p, train, False)
+    return layers._channels_dropped(input, p, train, False)
 
 
 @public()
@@ -154,12 +148,11 @@ def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Apply `feature_dropout` in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.feature_dropout_(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
     """
     _check_probability(p)
-    return functional._channels_dropped(input, p, train, True)
+    return layers._channels_dropped(input, p, train, True)
 
 
 # Losses -------------------------------------------------------------------------------------------
@@ -181,12 +174,11 @@ def binary_cross_entropy_with_logits(
     """`nn.functional.binary_cross_entropy_with_logits` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2), reduction=1)
         tensor(0.6931)
     """
     how = _named("binary_cross_entropy_with_logits", 5, reduction)
-    return functional.binary_cross_entropy_with_logits(input, target, weight, reduction=how, pos_weight=pos_weight)
+    return loss_functions.binary_cross_entropy_with_logits(input, target, weight, reduction=how, pos_weight=pos_weight)
 
 
 @public()
@@ -196,12 +188,11 @@ def cosine_embedding_loss(
     """`nn.functional.cosine_embedding_loss` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1.0]), reduction=2)
         tensor(1.)
     """
     how = _named("cosine_embedding_loss", 5, reduction)
-    return functional.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
+    return loss_functions.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
 
 
 @public()
@@ -209,12 +200,11 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     """`nn.functional.hinge_embedding_loss` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
         tensor([0.5000, 0.7500])
     """
     how = _named("hinge_embedding_loss", 4, reduction)
-    return functional.hinge_embedding_loss(input, target, margin, reduction=how)
+    return loss_functions.hinge_embedding_loss(input, target, margin, reduction=how)
 
 
 @public()
@@ -222,11 +212,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
     """`nn.functional.kl_div` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.kl_div(torch.tensor([0.5]).log(), torch.tensor([1.0]), 2)
         tensor(0.6931)
     """
-    loss = functional.kl_div(input, target, reduction="none", log_target=log_target)
+    loss = loss_functions.kl_div(input, target, reduction="none", log_target=log_target)
     how = _named("kl_div", 3, reduction)
     return loss.mean() if how == "mean" else loss.sum() if how == "sum" else loss
 
@@ -238,12 +227,11 @@ def margin_ranking_loss(
     """`nn.functional.margin_ranking_loss` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.margin_ranking_loss(torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([1.0]))
         tensor([1.])
     """
     how = _named("margin_ranking_loss", 5, reduction)
-    return functional.margin_ranking_loss(input1, input2, target, margin, reduction=how)
+    return loss_functions.margin_ranking_loss(input1, input2, target, margin, reduction=how)
 
 
 @public()
@@ -251,12 +239,11 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     """`nn.functional.poisson_nll_loss` with a number as `reduction`, and no defaults.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.poisson_nll_loss(torch.zeros(2), torch.tensor([0.0, 2.0]), True, False, 1e-8, 1)
         tensor(1.)
     """
     how = _named("poisson_nll_loss", 6, reduction)
-    return functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
+    return loss_functions.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
 
 
 @public()
@@ -267,9 +254,8 @@ def triplet_margin_loss(
     """`nn.functional.triplet_margin_loss` with a number as `reduction`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2), margin=2.0, reduction=1)
         tensor(0.5858)
     """
     how = _named("triplet_margin_loss", 8, reduction)
-    return functional.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=how)
+    return loss_functions.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=how)

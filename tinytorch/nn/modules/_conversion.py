@@ -21,7 +21,6 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of a module give it new parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(2, 1)
         >>> weight = layer.weight
         >>> torch.__future__.set_overwrite_module_params_on_conversion(True)
@@ -36,7 +35,6 @@ def get_overwrite_module_params_on_conversion() -> bool:
     """Return what `set_overwrite_module_params_on_conversion` set.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.__future__.get_overwrite_module_params_on_conversion()
         False
     """
@@ -47,7 +45,6 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
     """Set whether conversions of a module keep the parameters, even if they shall be overwritten.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.__future__.set_swap_module_params_on_conversion(True)
         >>> torch.__future__.get_swap_module_params_on_conversion()
         True
@@ -60,7 +57,6 @@ def get_swap_module_params_on_conversion() -> bool:
     """Return what `set_swap_module_params_on_conversion` set.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.__future__.get_swap_module_params_on_conversion()
         False
     """

@@ -45,7 +45,6 @@ class ReLU(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
@@ -64,7 +63,6 @@ class Threshold(Module):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Threshold(0.1, 20)(torch.tensor([0.0, 1.0]))
         tensor([20.,  1.])
     """
@@ -97,7 +95,6 @@ class Hardtanh(Module):
         AssertionError: the upper bound is not above the lower.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -143,7 +140,6 @@ class ReLU6(Hardtanh):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
         tensor([0., 2., 6.])
     """
@@ -164,7 +160,6 @@ class LeakyReLU(Module):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  2.0000])
     """
@@ -195,7 +190,6 @@ class PReLU(Module):
         weight: the slopes, `(num_parameters,)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
         tensor([-0.2500,  2.0000])
 
@@ -232,7 +226,6 @@ class RReLU(Module):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  2.0000])
     """
@@ -260,7 +253,6 @@ class ELU(Module):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
     """
@@ -287,7 +279,6 @@ class CELU(ELU):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
         tensor([-0.7869,  2.0000])
     """
@@ -306,7 +297,6 @@ class SELU(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
         tensor([-1.1113,  2.1014])
 
@@ -326,7 +316,6 @@ class GELU(Module):
         approximate: "none", or "tanh" for Φ(x) ≈ (1 + tanh(sqrt(2/π) * (x + 0.044715 x³))) / 2.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.GELU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.1587,  1.9545])
 
@@ -354,7 +343,6 @@ class SiLU(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
     """
@@ -371,7 +359,6 @@ class Mish(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
     """
@@ -388,7 +375,6 @@ class Hardsigmoid(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([0.0000, 0.5000, 0.7500])
     """
@@ -409,7 +395,6 @@ class Hardswish(_Inplace):
         inplace: whether to write into the input.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Hardswish()(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([-0.0000,  0.0000,  1.1250])
     """
@@ -430,7 +415,6 @@ class GLU(Module):
         dim: the dimension to halve.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
         tensor([0.5000, 1.0000])
     """
@@ -452,7 +436,6 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Sigmoid()(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
     """
@@ -466,7 +449,6 @@ class LogSigmoid(Module):
     """log(1 / (1 + exp(-x))), without overflow.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LogSigmoid()(torch.tensor([0.0, -200.0]))
         tensor([  -0.6931, -200.0000])
     """
@@ -480,7 +462,6 @@ class Tanh(Module):
     """The hyperbolic tangent.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Tanh()(torch.tensor([0.0, 2.0]))
         tensor([0.0000, 0.9640])
     """
@@ -494,7 +475,6 @@ class Tanhshrink(Module):
     """`x` - tanh(x).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
         tensor([0.0000, 1.0360])
     """
@@ -512,7 +492,6 @@ class Softplus(Module):
         threshold: from where on the function is taken for linear.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
         tensor([ 0.6931, 30.0000])
     """
@@ -535,7 +514,6 @@ class Softsign(Module):
     """x / (1 + |x|).
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softsign()(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.5000])
     """
@@ -552,7 +530,6 @@ class Hardshrink(Module):
         lambd: half the width of the gap.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Hardshrink()(torch.tensor([0.25, 1.0]))
         tensor([0., 1.])
     """
@@ -577,7 +554,6 @@ class Softshrink(Module):
         lambd: half the width of the gap.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softshrink()(torch.tensor([0.25, 1.0]))
         tensor([0.0000, 0.5000])
     """
@@ -614,7 +590,6 @@ class Softmax(_AlongDim):
         dim: the dimension whose slices sum to 1; without it a warning, and a guess as in PyTorch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softmax(dim=-1)(torch.tensor([0.0, 0.0]))
         tensor([0.5000, 0.5000])
     """
@@ -631,7 +606,6 @@ class Softmin(_AlongDim):
         dim: the dimension whose slices sum to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softmin(dim=-1)(torch.tensor([0.0, 2.0]))
         tensor([0.8808, 0.1192])
     """
@@ -648,7 +622,6 @@ class LogSoftmax(_AlongDim):
         dim: the dimension whose slices' exponentials sum to 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))
         tensor([-0.6931, -0.6931])
     """
@@ -665,7 +638,6 @@ class Softmax2d(Module):
         ValueError: the input has another number of dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Softmax2d()(torch.zeros(1, 4, 1, 1)).flatten()
         tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
@@ -704,7 +676,6 @@ class MultiheadAttention(Module):
         ValueError: one of them is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
         >>> out, weights = attention(torch.ones(3, 4, 8), torch.ones(3, 5, 8), torch.ones(3, 5, 8))
         >>> out.shape, weights.shape

@@ -43,7 +43,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         ValueError: the cutoffs do not increase, or are not between 1 and `n_classes - 1`.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, [10, 100])
         >>> layer(torch.randn(4, 16), torch.tensor([0, 9, 99, 999])).output.shape
         torch.Size([4])
@@ -157,7 +156,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the log-probabilities of all classes, `(N, n_classes)`.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
             >>> layer.log_prob(torch.ones(2, 16)).exp().sum(1).shape
             torch.Size([2])
@@ -168,7 +166,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the most probable class of each input, `(N,)`; clusters are looked into only where they may win.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 10, cutoffs=[3, 6])
             >>> layer.predict(torch.ones(2, 16)).shape
             torch.Size([2])

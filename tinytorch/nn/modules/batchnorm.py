@@ -165,7 +165,6 @@ class BatchNorm1d(_BatchNorm):
         `(N, C)` or `(N, C, L)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> norm = torch.nn.BatchNorm1d(1)
         >>> norm(torch.tensor([[1.0], [3.0]])).detach()
         tensor([[-1.0000],
@@ -190,7 +189,6 @@ class BatchNorm2d(_BatchNorm):
         `(N, C, H, W)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
         torch.Size([2, 3, 4, 4])
     """
@@ -207,7 +205,6 @@ class BatchNorm3d(_BatchNorm):
         `(N, C, D, H, W)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
         torch.Size([2, 3, 4, 4, 2])
     """
@@ -277,7 +274,6 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyBatchNorm1d()
         >>> layer(torch.randn(2, 5)).shape[1], layer.num_features
@@ -304,7 +300,6 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyBatchNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
@@ -331,7 +326,6 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyBatchNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
@@ -362,7 +356,6 @@ class SyncBatchNorm(_BatchNorm):
         `(N, C, *)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.SyncBatchNorm(3)(torch.randn(2, 3, 4)).shape
         torch.Size([2, 3, 4])
     """

@@ -13,7 +13,6 @@ class ChannelShuffle(Module):
     """Takes the channels of `groups` groups in turn.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()
         tensor([0., 2., 1., 3.])
     """

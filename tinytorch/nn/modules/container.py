@@ -40,7 +40,6 @@ class Sequential(Module):
         args: the modules, or one `OrderedDict` of name -> module.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch import nn
         >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         >>> net(torch.ones(3, 4)).shape
@@ -119,7 +118,6 @@ class Sequential(Module):
         """Add a module at the end and return self.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Sequential(torch.nn.ReLU()).append(torch.nn.Tanh())
             Sequential(
               (0): ReLU()
@@ -133,7 +131,6 @@ class Sequential(Module):
         """Add the modules at the end and return self.
 
         Example:
-            >>> import tinytorch as torch
             >>> len(torch.nn.Sequential(torch.nn.ReLU()).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
             3
         """
@@ -149,7 +146,6 @@ class Sequential(Module):
             AssertionError: `module` is none.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Sequential(torch.nn.ReLU()).insert(0, torch.nn.Tanh())
             Sequential(
               (0): Tanh()
@@ -168,7 +164,6 @@ class Sequential(Module):
         """Take the module at `key` out and return it.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).pop(0)
             ReLU()
         """
@@ -235,7 +230,6 @@ class ModuleList(Module):
         """Add a module at the end and return self.
 
         Example:
-            >>> import tinytorch as torch
             >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).append(torch.nn.Tanh()))
             2
         """
@@ -249,7 +243,6 @@ class ModuleList(Module):
             TypeError: `modules` is not iterable.
 
         Example:
-            >>> import tinytorch as torch
             >>> len(torch.nn.ModuleList([torch.nn.ReLU()]).extend([torch.nn.Tanh(), torch.nn.Sigmoid()]))
             3
         """
@@ -263,7 +256,6 @@ class ModuleList(Module):
         """Put a module before the one at `index`.
 
         Example:
-            >>> import tinytorch as torch
             >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
             >>> layers.insert(0, torch.nn.Tanh())
             >>> layers[0]
@@ -275,7 +267,6 @@ class ModuleList(Module):
         """Take the module at `key` out and return it.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()]).pop(0)
             ReLU()
         """
@@ -338,7 +329,6 @@ class ModuleDict(Module):
         """Take all modules out.
 
         Example:
-            >>> import tinytorch as torch
             >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
             >>> modules.clear()
             >>> len(modules)
@@ -350,7 +340,6 @@ class ModuleDict(Module):
         """Take the module of this name out and return it.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.ModuleDict({"act": torch.nn.ReLU()}).pop("act")
             ReLU()
         """
@@ -360,7 +349,6 @@ class ModuleDict(Module):
         """Return the names.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).keys())
             ['act']
         """
@@ -370,7 +358,6 @@ class ModuleDict(Module):
         """Return the (name, module) pairs.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).items())
             [('act', ReLU())]
         """
@@ -380,7 +367,6 @@ class ModuleDict(Module):
         """Return the modules.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ModuleDict({"act": torch.nn.ReLU()}).values())
             [ReLU()]
         """
@@ -394,7 +380,6 @@ class ModuleDict(Module):
             ValueError: an element is no pair.
 
         Example:
-            >>> import tinytorch as torch
             >>> modules = torch.nn.ModuleDict({"act": torch.nn.ReLU()})
             >>> modules.update({"out": torch.nn.Tanh()})
             >>> list(modules)
@@ -447,7 +432,6 @@ class ParameterList(Module):
         values: the parameters, any iterable.
 
     Example:
-        >>> import tinytorch as torch
         >>> weights = torch.nn.ParameterList([torch.zeros(2), torch.zeros(3)])
         >>> len(weights), len(list(weights.parameters()))
         (2, 2)
@@ -480,7 +464,6 @@ class ParameterList(Module):
         """Add a value at the end and return self.
 
         Example:
-            >>> import tinytorch as torch
             >>> len(torch.nn.ParameterList([torch.ones(1)]).append(torch.zeros(1)))
             2
         """
@@ -495,7 +478,6 @@ class ParameterList(Module):
             TypeError: `values` is not iterable, or is a tensor.
 
         Example:
-            >>> import tinytorch as torch
             >>> len(torch.nn.ParameterList([torch.ones(1)]).extend([torch.zeros(1), torch.zeros(2)]))
             3
         """
@@ -522,7 +504,6 @@ class ParameterDict(Module):
         parameters: a mapping of name -> value (a plain dict is sorted by name), or pairs of these.
 
     Example:
-        >>> import tinytorch as torch
         >>> params = torch.nn.ParameterDict({"scale": torch.ones(1), "shift": torch.zeros(1)})
         >>> [name for name, _ in params.named_parameters()]
         ['scale', 'shift']
@@ -569,7 +550,6 @@ class ParameterDict(Module):
         """Return another dictionary of the same parameters.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).copy())
             ['w']
         """
@@ -579,7 +559,6 @@ class ParameterDict(Module):
         """Return the value of `key`, which becomes `default` if there is none.
 
         Example:
-            >>> import tinytorch as torch
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
             >>> parameters.setdefault("b", torch.zeros(1))
             Parameter containing:
@@ -593,7 +572,6 @@ class ParameterDict(Module):
         """Take all parameters out.
 
         Example:
-            >>> import tinytorch as torch
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
             >>> parameters.clear()
             >>> len(parameters)
@@ -606,7 +584,6 @@ class ParameterDict(Module):
         """Take the parameter of this name out and return it.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).pop("w")
             Parameter containing:
             tensor([1.], requires_grad=True)
@@ -619,7 +596,6 @@ class ParameterDict(Module):
         """Take the last parameter out and return (name, parameter).
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).popitem()[0]
             'w'
         """
@@ -632,7 +608,6 @@ class ParameterDict(Module):
         """Return the value of `key`, or `default` if there is none.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.ParameterDict({"w": torch.ones(1)}).get("b", 0.0)
             0.0
         """
@@ -642,7 +617,6 @@ class ParameterDict(Module):
         """Return a dictionary with `default` under every key.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ParameterDict().fromkeys(["a", "b"], torch.ones(1)))
             ['a', 'b']
         """
@@ -652,7 +626,6 @@ class ParameterDict(Module):
         """Return the names.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.ParameterDict({"w": torch.ones(1)}).keys())
             ['w']
         """
@@ -662,7 +635,6 @@ class ParameterDict(Module):
         """Return an iterator over the (name, parameter) pairs.
 
         Example:
-            >>> import tinytorch as torch
             >>> [(name, tuple(each.shape)) for name, each in torch.nn.ParameterDict({"w": torch.ones(2)}).items()]
             [('w', (2,))]
         """
@@ -672,7 +644,6 @@ class ParameterDict(Module):
         """Return an iterator over the parameters.
 
         Example:
-            >>> import tinytorch as torch
             >>> [each.shape for each in torch.nn.ParameterDict({"w": torch.ones(2)}).values()]
             [torch.Size([2])]
         """
@@ -686,7 +657,6 @@ class ParameterDict(Module):
             ValueError: an element is no pair.
 
         Example:
-            >>> import tinytorch as torch
             >>> parameters = torch.nn.ParameterDict({"w": torch.ones(1)})
             >>> parameters.update({"b": torch.zeros(1)})
             >>> list(parameters)

@@ -95,7 +95,6 @@ class _ConvNd(Module):
         """Draw the parameters anew.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Conv1d(2, 1, 3)
             >>> before = layer.weight.detach().clone()
             >>> layer.reset_parameters()
@@ -167,7 +166,6 @@ class Conv1d(_ConvNd):
         ValueError: `groups` does not divide the channels; there is no such padding or mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
         torch.Size([20, 33, 24])
     """
@@ -218,7 +216,6 @@ class Conv2d(_ConvNd):
         ValueError: `groups` does not divide the channels; there is no such padding or mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
         >>> layer(torch.ones(2, 16, 50, 100)).shape
         torch.Size([2, 33, 28, 100])
@@ -255,7 +252,6 @@ class Conv3d(_ConvNd):
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Conv3d(2, 3, 3, padding="same")(torch.ones(1, 2, 4, 5, 6)).shape
         torch.Size([1, 3, 4, 5, 6])
     """
@@ -350,7 +346,6 @@ class ConvTranspose1d(_ConvTransposeNd):
         `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ConvTranspose1d(4, 2, 3, stride=2)(torch.ones(1, 4, 5)).shape
         torch.Size([1, 2, 11])
     """
@@ -398,7 +393,6 @@ class ConvTranspose2d(_ConvTransposeNd):
         ValueError: `groups` does not divide the channels; another `padding_mode`.
 
     Example:
-        >>> import tinytorch as torch
         >>> down = torch.nn.Conv2d(16, 16, 3, stride=2, padding=1)
         >>> up = torch.nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)
         >>> x = torch.ones(1, 16, 12, 12)
@@ -432,7 +426,6 @@ class ConvTranspose3d(_ConvTransposeNd):
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ConvTranspose3d(2, 3, 2, stride=2)(torch.ones(1, 2, 4, 4, 4)).shape
         torch.Size([1, 3, 8, 8, 8])
     """
@@ -542,7 +535,6 @@ class LazyConv1d(_LazyConv, Conv1d):
     """A `Conv1d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConv1d(4, 3)
         >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
         (torch.Size([2, 4, 6]), 5)
@@ -555,7 +547,6 @@ class LazyConv2d(_LazyConv, Conv2d):
     """A `Conv2d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConv2d(8, 3)
         >>> layer(torch.ones(1, 4, 5, 5)).shape, layer
         (torch.Size([1, 8, 3, 3]), Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1)))
@@ -568,7 +559,6 @@ class LazyConv3d(_LazyConv, Conv3d):
     """A `Conv3d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConv3d(4, 3)
         >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
         (torch.Size([2, 4, 2, 2, 2]), 5)
@@ -581,7 +571,6 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A `ConvTranspose1d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConvTranspose1d(4, 3)
         >>> layer(torch.ones(2, 5, 8)).shape, layer.in_channels
         (torch.Size([2, 4, 10]), 5)
@@ -594,7 +583,6 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A `ConvTranspose2d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConvTranspose2d(4, 3)
         >>> layer(torch.ones(2, 5, 8, 8)).shape, layer.in_channels
         (torch.Size([2, 4, 10, 10]), 5)
@@ -607,7 +595,6 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyConvTranspose3d(4, 3)
         >>> layer(torch.ones(2, 5, 4, 4, 4)).shape, layer.in_channels
         (torch.Size([2, 4, 6, 6, 6]), 5)

@@ -17,7 +17,6 @@ class CosineSimilarity(Module):
         eps: the least length, against division by 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0]]))
         tensor([1.])
     """
@@ -41,7 +40,6 @@ class PairwiseDistance(Module):
         keepdim: whether the last dimension stays, of length 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
         tensor([5.0000])
     """

@@ -33,7 +33,6 @@ class Dropout(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Dropout(0.5)
         >>> sorted(set(layer(torch.ones(100)).tolist()))
         [0.0, 2.0]
@@ -61,7 +60,6 @@ class Dropout1d(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Dropout1d(1.0)(torch.ones(1, 4, 2)).sum()
         tensor(0.)
     """
@@ -82,7 +80,6 @@ class Dropout2d(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Dropout2d(1.0)(torch.ones(1, 4, 2, 2)).sum()
         tensor(0.)
     """
@@ -103,7 +100,6 @@ class Dropout3d(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Dropout3d(1.0)(torch.ones(1, 4, 2, 2, 2)).sum()
         tensor(0.)
     """
@@ -124,7 +120,6 @@ class AlphaDropout(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
         tensor([1., 1., 1.])
 
@@ -148,7 +143,6 @@ class FeatureAlphaDropout(_DropoutNd):
         ValueError: `p` is not between 0 and 1.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))
         tensor([[1., 1., 1.]])
 

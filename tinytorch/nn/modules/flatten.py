@@ -14,7 +14,6 @@ class Flatten(Module):
     """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Flatten()(torch.ones(32, 1, 28, 28)).shape
         torch.Size([32, 784])
     """
@@ -41,7 +40,6 @@ class Unflatten(Module):
         TypeError: `unflattened_size` is no tuple of ints.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
         torch.Size([3, 2, 5])
     """

@@ -28,7 +28,6 @@ class Fold(Module):
         `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; both also without N.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 12)).shape
         torch.Size([1, 3, 4, 5])
     """
@@ -68,7 +67,6 @@ class Unfold(Module):
         `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; both also without N.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Unfold((2, 3))(torch.ones(2, 5, 3, 4)).shape
         torch.Size([2, 30, 4])
     """

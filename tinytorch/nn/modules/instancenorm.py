@@ -114,7 +114,6 @@ class InstanceNorm1d(_InstanceNorm):
         `(N, C, L)` or `(C, L)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
@@ -138,7 +137,6 @@ class InstanceNorm2d(_InstanceNorm):
         `(N, C, H, W)` or `(C, H, W)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.InstanceNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
         torch.Size([2, 3, 4, 4])
     """
@@ -158,7 +156,6 @@ class InstanceNorm3d(_InstanceNorm):
         `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
         torch.Size([2, 3, 4, 4, 2])
     """
@@ -184,7 +181,6 @@ class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyInstanceNorm1d()
         >>> layer(torch.randn(2, 5, 3)).shape[1], layer.num_features
@@ -214,7 +210,6 @@ class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyInstanceNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
@@ -244,7 +239,6 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.LazyInstanceNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features

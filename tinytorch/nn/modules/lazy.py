@@ -22,7 +22,6 @@ class LazyModuleMixin:
     Hand its parameters to an optimizer only after that: run one batch through it first.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyLinear(3)
         >>> layer(torch.ones(2, 7)).shape, layer
         (torch.Size([2, 3]), Linear(in_features=7, out_features=3, bias=True))

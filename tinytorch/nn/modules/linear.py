@@ -21,7 +21,6 @@ class Identity(Module):
     """Returns its input; any arguments are accepted and mean nothing.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Identity(54, unused=True)(torch.ones(2))
         tensor([1., 1.])
     """
@@ -51,7 +50,6 @@ class Linear(Module):
         `(*, in_features)` -> `(*, out_features)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(20, 30)
         >>> layer(torch.ones(128, 20)).shape
         torch.Size([128, 30])
@@ -79,7 +77,6 @@ class Linear(Module):
         """Draw the parameters anew.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> before = layer.weight.detach().clone()
             >>> layer.reset_parameters()
@@ -127,7 +124,6 @@ class Bilinear(Module):
         ValueError: `in1_features` is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Bilinear(20, 30, 40)
         >>> layer(torch.ones(128, 20), torch.ones(128, 30)).shape
         torch.Size([128, 40])
@@ -187,7 +183,6 @@ class LazyLinear(LazyModuleMixin, Linear):
         device, dtype: of the parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LazyLinear(3)
         >>> layer(torch.ones(2, 7)).shape, layer
         (torch.Size([2, 3]), Linear(in_features=7, out_features=3, bias=True))

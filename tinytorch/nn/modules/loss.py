@@ -57,7 +57,6 @@ class L1Loss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(1.)
     """
@@ -75,7 +74,6 @@ class MSELoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
     """
@@ -94,7 +92,6 @@ class SmoothL1Loss(_Loss):
         beta: where the square ends and the line begins.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(0.7500)
     """
@@ -121,7 +118,6 @@ class HuberLoss(_Loss):
         TypeError: `delta` is no number.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(0.7500)
     """
@@ -147,7 +143,6 @@ class KLDivLoss(_Loss):
         log_target: whether the target comes as logarithms, too.
 
     Example:
-        >>> import tinytorch as torch
         >>> y = torch.tensor([[0.5, 0.5]])
         >>> torch.nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.25, 0.75]]).log(), y)
         tensor(0.1438)
@@ -181,7 +176,6 @@ class NLLLoss(_WeightedLoss):
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.log(torch.tensor([[0.25, 0.75]]))
         >>> torch.nn.NLLLoss()(x, torch.tensor([1]))
         tensor(0.2877)
@@ -219,7 +213,6 @@ class CrossEntropyLoss(_WeightedLoss):
         indices), or the input's shape (floating point, probabilities).
 
     Example:
-        >>> import tinytorch as torch
         >>> scores = torch.tensor([[0.0, 0.0], [0.0, 2.0]])
         >>> torch.nn.CrossEntropyLoss()(scores, torch.tensor([0, 1]))
         tensor(0.4100)
@@ -259,7 +252,6 @@ class BCELoss(_WeightedLoss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
         tensor(0.2877)
     """
@@ -279,7 +271,6 @@ class BCEWithLogitsLoss(_Loss):
         pos_weight: a factor of the positive class's term, broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
@@ -318,7 +309,6 @@ class PoissonNLLLoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
         tensor(0.8591)
     """
@@ -353,7 +343,6 @@ class GaussianNLLLoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> mean, value, variance = torch.zeros(2), torch.ones(2), torch.ones(2)
         >>> torch.nn.GaussianNLLLoss()(mean, value, variance)
         tensor(0.5000)
@@ -378,7 +367,6 @@ class HingeEmbeddingLoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
         tensor(0.6250)
     """
@@ -402,7 +390,6 @@ class SoftMarginLoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]))
         tensor(0.6931)
     """
@@ -421,7 +408,6 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         reduction: "mean" or "sum" over the samples, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
         tensor(0.6931)
     """
@@ -445,7 +431,6 @@ class MultiMarginLoss(_WeightedLoss):
         ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
         tensor(0.2500)
     """
@@ -483,7 +468,6 @@ class CosineEmbeddingLoss(_Loss):
         reduction: "mean" or "sum" over the pairs, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
         >>> torch.nn.CosineEmbeddingLoss()(x1, x2, torch.tensor([1]))
         tensor(1.)
@@ -509,7 +493,6 @@ class MarginRankingLoss(_Loss):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> ranking = torch.nn.MarginRankingLoss()
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
         tensor(2.)
@@ -541,7 +524,6 @@ class TripletMarginLoss(_Loss):
         ValueError: the margin is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
         >>> torch.nn.TripletMarginLoss()(a, p, n)
         tensor(0.5000)
@@ -596,7 +578,6 @@ class TripletMarginWithDistanceLoss(_Loss):
         ValueError: the margin is not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> far = torch.nn.TripletMarginWithDistanceLoss(
         ...     distance_function=lambda x, y: (x - y).abs().sum(1)
         ... )
@@ -649,7 +630,6 @@ class CTCLoss(_Loss):
         of targets -> `()`, or `(N,)` for "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> torch.nn.CTCLoss()(even, torch.tensor([[1]]), (2,), (1,)).exp()
         tensor(1.3333)
@@ -682,7 +662,6 @@ class MultiLabelMarginLoss(_Loss):
         scores `(N, C)` or `(C,)`, labels of that shape, then a -1 -> `()`, or `(N,)` for "none".
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
         >>> torch.nn.MultiLabelMarginLoss()(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
@@ -704,7 +683,6 @@ class NLLLoss2d(NLLLoss):
         reduction: see there.
 
     Example:
-        >>> import tinytorch as torch
         >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)
         True
     """

@@ -106,7 +106,6 @@ def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, buffer)` before any module registers one; a result replaces it.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_buffer_registration_hook
         >>> handle = register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
         >>> torch.nn.Module().register_buffer("mean", torch.zeros(1))
@@ -120,7 +119,6 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, submodule)` before any module registers one; a result replaces it.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_module_registration_hook
         >>> handle = register_module_module_registration_hook(lambda module, name, submodule: print(name))
         >>> model = torch.nn.Sequential(torch.nn.Tanh())
@@ -134,7 +132,6 @@ def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, param)` before any module registers one; a result replaces it.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_parameter_registration_hook
         >>> handle = register_module_parameter_registration_hook(lambda module, name, param: print(name))
         >>> layer = torch.nn.Linear(2, 1)
@@ -149,7 +146,6 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, args)` before the call of every module, ahead of its own hooks.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_forward_pre_hook
         >>> handle = register_module_forward_pre_hook(lambda module, args: print(module))
         >>> out = torch.nn.Tanh()(torch.zeros(1))
@@ -173,7 +169,6 @@ def register_module_forward_hook(
         a handle; its `remove()` takes the hook away.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_forward_hook
         >>> handle = register_module_forward_hook(lambda module, args, output: output + 1)
         >>> torch.nn.Tanh()(torch.zeros(1))
@@ -197,7 +192,6 @@ def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, grad_input, grad_output)` in the backward of every module's call.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_full_backward_hook
         >>> handle = register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_output))
         >>> torch.nn.Tanh()(torch.zeros(1, requires_grad=True)).backward()
@@ -222,7 +216,6 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, grad_output)` at the start of the backward of every module's call.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.modules.module import register_module_full_backward_pre_hook
         >>> handle = register_module_full_backward_pre_hook(lambda module, grad_output: print(grad_output))
         >>> torch.nn.Tanh()(torch.zeros(1, requires_grad=True)).backward()
@@ -324,7 +317,6 @@ class Module:
         training: whether the module is in training mode; `train()` and `eval()` set it.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch import nn
         >>> class Net(nn.Module):
         ...     def __init__(self):
@@ -391,7 +383,6 @@ class Module:
             AttributeError: before `super().__init__()`.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> layer.register_buffer("count", torch.tensor(0))
             >>> layer.count
@@ -424,7 +415,6 @@ class Module:
             AttributeError: before `super().__init__()`.
 
         Example:
-            >>> import tinytorch as torch
             >>> module = torch.nn.Module()
             >>> module.register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
             >>> module.register_parameter("shift", None)
@@ -456,7 +446,6 @@ class Module:
             AttributeError: before `super().__init__()`.
 
         Example:
-            >>> import tinytorch as torch
             >>> module = torch.nn.Module()
             >>> module.add_module("act", torch.nn.ReLU())
             >>> module.act
@@ -471,7 +460,6 @@ class Module:
         """Do what `add_module` does.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Module()
             >>> model.register_module("layer", torch.nn.Linear(2, 1))
             >>> model.layer
@@ -598,7 +586,6 @@ class Module:
             AttributeError: nothing is there, or no module.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
             >>> model.get_submodule("0.0")
             ReLU()
@@ -623,7 +610,6 @@ class Module:
             AttributeError: the path leads nowhere, or something else than a module is there.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
             >>> model.set_submodule("0.0", torch.nn.Tanh())
             >>> model[0][0]
@@ -646,7 +632,6 @@ class Module:
             AttributeError: nothing is there, or no parameter.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1))
             >>> model.get_parameter("0.weight").shape
             torch.Size([1, 2])
@@ -664,7 +649,6 @@ class Module:
             AttributeError: nothing is there, or no buffer.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
             >>> model.get_buffer("0.running_var")
             tensor([1., 1.])
@@ -725,7 +709,6 @@ class Module:
             remove_duplicate: whether a shared parameter comes under its first path only.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
             >>> [(name, tuple(each.shape)) for name, each in model.named_parameters()]
             [('0.weight', (1, 2)), ('0.bias', (1,))]
@@ -736,7 +719,6 @@ class Module:
         """Yield the buffers, each once; `recurse=False`: this module's own only.
 
         Example:
-            >>> import tinytorch as torch
             >>> [each.shape for each in torch.nn.BatchNorm1d(2).buffers()]
             [torch.Size([2]), torch.Size([2]), torch.Size([])]
         """
@@ -749,7 +731,6 @@ class Module:
         """Yield (path, buffer); the arguments are those of `named_parameters`.
 
         Example:
-            >>> import tinytorch as torch
             >>> [name for name, _ in torch.nn.BatchNorm1d(2).named_buffers()]
             ['running_mean', 'running_var', 'num_batches_tracked']
         """
@@ -759,7 +740,6 @@ class Module:
         """Yield the modules directly below this one, each once.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).children())
             [ReLU(), Tanh()]
         """
@@ -770,7 +750,6 @@ class Module:
         """Yield (name, module) of the modules directly below this one, each once.
 
         Example:
-            >>> import tinytorch as torch
             >>> list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).named_children())
             [('0', ReLU()), ('1', Tanh())]
         """
@@ -784,7 +763,6 @@ class Module:
         """Yield this module and all below it, each once unless `remove_duplicate` is False.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
             >>> [type(each).__name__ for each in model.modules()]
             ['Sequential', 'Sequential', 'ReLU']
@@ -803,7 +781,6 @@ class Module:
             remove_duplicate: whether a shared module comes under its first path only.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
             >>> [name for name, _ in model.named_modules()]
             ['', '0', '0.0']
@@ -846,7 +823,6 @@ class Module:
             ValueError: `mode` is no bool.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
             >>> model.train()[0].training
             True
@@ -862,7 +838,6 @@ class Module:
         """Leave training mode here and below, and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> model = torch.nn.Sequential(torch.nn.Dropout()).eval()
             >>> model(torch.ones(3))
             tensor([1., 1., 1.])
@@ -873,7 +848,6 @@ class Module:
         """Set whether the parameters are trained (False freezes them), and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1).requires_grad_(False)
             >>> layer.weight.requires_grad
             False
@@ -886,7 +860,6 @@ class Module:
         """Forget the gradients of all parameters; `set_to_none=False` makes them zeros instead.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> layer(torch.ones(2)).backward()
             >>> layer.zero_grad()
@@ -941,7 +914,6 @@ class Module:
             RuntimeError: the device is not there.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 2).to("cpu", torch.float64).weight.dtype
             torch.float64
         """
@@ -964,7 +936,6 @@ class Module:
         """Convert all parameters and buffers, also those that are not floating point.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).type(torch.float64).weight.dtype
             torch.float64
         """
@@ -974,7 +945,6 @@ class Module:
         """Convert floating-point parameters and buffers to float32 and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).double().float().weight.dtype
             torch.float32
         """
@@ -984,7 +954,6 @@ class Module:
         """Convert floating-point parameters and buffers to float64 and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).double().weight.dtype
             torch.float64
         """
@@ -994,7 +963,6 @@ class Module:
         """Convert floating-point parameters and buffers to float16 and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).half().weight.dtype
             torch.float16
         """
@@ -1011,7 +979,6 @@ class Module:
         """Move parameters and buffers to the CPU and return the module.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).cpu().weight.device
             device(type='cpu')
         """
@@ -1029,7 +996,6 @@ class Module:
         """Give parameters and buffers new memory on `device`, without values, and return self.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Linear(2, 1).to_empty(device="cpu").weight.shape
             torch.Size([1, 2])
         """
@@ -1041,7 +1007,6 @@ class Module:
         See `Tensor.share_memory_`.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1).share_memory()
             >>> layer.weight.is_shared()
             True
@@ -1058,7 +1023,6 @@ class Module:
         """Do nothing, whatever the arguments: there is no compiler, the module runs as it is.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.ReLU()
             >>> layer.compile()
             >>> layer(torch.tensor([-1.0, 1.0]))
@@ -1202,7 +1166,6 @@ class Module:
             a handle; its `remove()` takes the hook away.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Identity()
             >>> handle = layer.register_forward_pre_hook(lambda module, args: args[0] + 1)
             >>> layer(torch.zeros(2))
@@ -1227,7 +1190,6 @@ class Module:
             a handle; its `remove()` takes the hook away.
 
         Example:
-            >>> import tinytorch as torch
             >>> seen = []
             >>> layer = torch.nn.Linear(3, 2)
             >>> handle = layer.register_forward_hook(lambda m, args, out: seen.append(out.shape))
@@ -1254,7 +1216,6 @@ class Module:
             a handle; its `remove()` takes the hook away.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(1, 1)
             >>> handle = layer.register_full_backward_pre_hook(lambda module, grads: (2 * grads[0],))
             >>> layer(torch.ones(1, requires_grad=True)).backward()
@@ -1280,7 +1241,6 @@ class Module:
             RuntimeError: the module has hooks of the deprecated kind (`register_backward_hook`).
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.ReLU()
             >>> handle = layer.register_full_backward_hook(lambda module, gi, go: print(gi, go))
             >>> layer(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
@@ -1318,7 +1278,6 @@ class Module:
             RuntimeError: the subclass does not define it.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Counted(torch.nn.Module):
             ...     count = 3
             ...     def get_extra_state(self):
@@ -1339,7 +1298,6 @@ class Module:
             RuntimeError: the subclass does not define it.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Counted(torch.nn.Module):
             ...     count = 3
             ...     def get_extra_state(self):
@@ -1536,7 +1494,6 @@ class Module:
         """Run `hook(module, prefix, keep_vars)` before `state_dict` collects the members.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.ReLU()
             >>> handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: print("saving", module))
             >>> _ = layer.state_dict()
@@ -1550,7 +1507,6 @@ class Module:
         It may change the dictionary in place.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> def without_bias(module, state, prefix, metadata):
             ...     del state[prefix + "bias"]
@@ -1577,7 +1533,6 @@ class Module:
         unexpected_keys, error_msgs)` and may change all of these in place.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> def renamed(module, state, *rest):
             ...     state["weight"] = state.pop("w")
@@ -1594,7 +1549,6 @@ class Module:
         """Run `hook(module, incompatible_keys)` after loading; it may change the lists in place.
 
         Example:
-            >>> import tinytorch as torch
             >>> layer = torch.nn.Linear(2, 1)
             >>> def forgiving(module, keys):
             ...     keys.missing_keys.clear()
@@ -1620,7 +1574,6 @@ class Module:
         """Return what `repr` shows beside the children; a layer returns its settings.
 
         Example:
-            >>> import tinytorch as torch
             >>> class Scale(torch.nn.Module):
             ...     def extra_repr(self):
             ...         return "factor=2"

@@ -8,6 +8,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.functional import layers
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -32,7 +33,6 @@ class LayerNorm(Module):
         `(*, *normalized_shape)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LayerNorm(3)(torch.tensor([1.0, 2.0, 3.0])).detach()
         tensor([-1.2247,  0.0000,  1.2247])
 
@@ -101,7 +101,6 @@ class RMSNorm(Module):
         `(*, *normalized_shape)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.RMSNorm(2)(torch.tensor([1.0, 7.0])).detach()
         tensor([0.2000, 1.4000])
 
@@ -166,7 +165,6 @@ class GroupNorm(Module):
         ValueError: the channels cannot be divided so.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
@@ -232,7 +230,6 @@ class LocalResponseNorm(Module):
         `(N, C, *)` -> the same.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LocalResponseNorm(2)(torch.randn(2, 3, 4)).shape
         torch.Size([2, 3, 4])
 
@@ -272,7 +269,6 @@ class CrossMapLRN2d(Module):
         ValueError: the input has not four dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape
         torch.Size([2, 4, 3, 3])
     """
@@ -289,7 +285,7 @@ class CrossMapLRN2d(Module):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         beside = (self.size - 1) // 2
-        total = F._sum_of_neighbours(input * input, beside, beside)
+        total = layers._sum_of_neighbours(input * input, beside, beside)
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:

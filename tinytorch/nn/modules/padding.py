@@ -86,7 +86,6 @@ class CircularPad1d(_CircularPad):
         padding: its widths, one int or (left, right); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CircularPad1d(1)(torch.ones(1, 1, 3)).shape
         torch.Size([1, 1, 5])
     """
@@ -101,7 +100,6 @@ class CircularPad2d(_CircularPad):
         padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CircularPad2d(1)(torch.ones(1, 1, 3, 3)).shape
         torch.Size([1, 1, 5, 5])
     """
@@ -116,7 +114,6 @@ class CircularPad3d(_CircularPad):
         padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.CircularPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
         torch.Size([1, 1, 5, 5, 5])
     """
@@ -132,7 +129,6 @@ class ConstantPad1d(_ConstantPad):
         value: what the border holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ConstantPad1d(1, 2.5)(torch.ones(1, 1, 3)).shape
         torch.Size([1, 1, 5])
     """
@@ -148,7 +144,6 @@ class ConstantPad2d(_ConstantPad):
         value: what the border holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ConstantPad2d(1, 2.5)(torch.ones(1, 1, 3, 3)).shape
         torch.Size([1, 1, 5, 5])
     """
@@ -164,7 +159,6 @@ class ConstantPad3d(_ConstantPad):
         value: what the border holds.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ConstantPad3d(1, 2.5)(torch.ones(1, 1, 3, 3, 3)).shape
         torch.Size([1, 1, 5, 5, 5])
     """
@@ -179,7 +173,6 @@ class ReflectionPad1d(_ReflectionPad):
         padding: its widths, one int or (left, right); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReflectionPad1d(1)(torch.ones(1, 1, 3)).shape
         torch.Size([1, 1, 5])
     """
@@ -194,7 +187,6 @@ class ReflectionPad2d(_ReflectionPad):
         padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReflectionPad2d(1)(torch.ones(1, 1, 3, 3)).shape
         torch.Size([1, 1, 5, 5])
     """
@@ -209,7 +201,6 @@ class ReflectionPad3d(_ReflectionPad):
         padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
         torch.Size([1, 1, 5, 5, 5])
     """
@@ -224,7 +215,6 @@ class ReplicationPad1d(_ReplicationPad):
         padding: its widths, one int or (left, right); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReplicationPad1d(1)(torch.ones(1, 1, 3)).shape
         torch.Size([1, 1, 5])
     """
@@ -239,7 +229,6 @@ class ReplicationPad2d(_ReplicationPad):
         padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReplicationPad2d(1)(torch.ones(1, 1, 3, 3)).shape
         torch.Size([1, 1, 5, 5])
     """
@@ -254,7 +243,6 @@ class ReplicationPad3d(_ReplicationPad):
         padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
         torch.Size([1, 1, 5, 5, 5])
     """
@@ -269,7 +257,6 @@ class ZeroPad1d(_ZeroPad):
         padding: its widths, one int or (left, right); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ZeroPad1d(1)(torch.ones(1, 1, 3)).shape
         torch.Size([1, 1, 5])
     """
@@ -284,7 +271,6 @@ class ZeroPad2d(_ZeroPad):
         padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ZeroPad2d(1)(torch.ones(1, 1, 3, 3)).shape
         torch.Size([1, 1, 5, 5])
     """
@@ -299,7 +285,6 @@ class ZeroPad3d(_ZeroPad):
         padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.ZeroPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
         torch.Size([1, 1, 5, 5, 5])
     """

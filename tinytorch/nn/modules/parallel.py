@@ -19,7 +19,6 @@ class DataParallel(Module):
         dim: has no effect.
 
     Example:
-        >>> import tinytorch as torch
         >>> list(torch.nn.DataParallel(torch.nn.Linear(2, 3)).state_dict())
         ['module.weight', 'module.bias']
     """

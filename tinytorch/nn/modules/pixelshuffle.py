@@ -13,7 +13,6 @@ class PixelShuffle(Module):
     """Rearranges (*, c * r * r, h, w) to (*, c, h * r, w * r), where r is `upscale_factor`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.PixelShuffle(3)(torch.ones(1, 9, 4, 4)).shape
         torch.Size([1, 1, 12, 12])
     """
@@ -35,7 +34,6 @@ class PixelUnshuffle(Module):
     """Rearranges (*, c, h * r, w * r) to (*, c * r * r, h, w), where r is `downscale_factor`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.PixelUnshuffle(3)(torch.ones(1, 1, 12, 12)).shape
         torch.Size([1, 9, 4, 4])
     """

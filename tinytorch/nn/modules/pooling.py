@@ -63,7 +63,6 @@ class MaxPool1d(_MaxPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MaxPool1d(2)(torch.ones(1, 4)).shape
         torch.Size([1, 2])
     """
@@ -93,7 +92,6 @@ class MaxPool2d(_MaxPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MaxPool2d(2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -123,7 +121,6 @@ class MaxPool3d(_MaxPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.MaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """
@@ -160,7 +157,6 @@ class MaxUnpool1d(_MaxUnpool):
         padding: of the input that they are from.
 
     Example:
-        >>> import tinytorch as torch
         >>> pool, unpool = torch.nn.MaxPool1d(2, return_indices=True), torch.nn.MaxUnpool1d(2)
         >>> unpool(*pool(torch.ones(1, 4))).sum()
         tensor(2.)
@@ -186,7 +182,6 @@ class MaxUnpool2d(_MaxUnpool):
         padding: of the input that they are from.
 
     Example:
-        >>> import tinytorch as torch
         >>> pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
         >>> unpool(*pool(torch.ones(1, 4, 4))).sum()
         tensor(4.)
@@ -212,7 +207,6 @@ class MaxUnpool3d(_MaxUnpool):
         padding: of the input that they are from.
 
     Example:
-        >>> import tinytorch as torch
         >>> pool, unpool = torch.nn.MaxPool3d(2, return_indices=True), torch.nn.MaxUnpool3d(2)
         >>> unpool(*pool(torch.ones(1, 4, 4, 4))).sum()
         tensor(8.)
@@ -250,7 +244,6 @@ class AvgPool1d(_AvgPool):
         count_include_pad: count the padding among the elements of a window.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AvgPool1d(2)(torch.ones(1, 4)).shape
         torch.Size([1, 2])
     """
@@ -289,7 +282,6 @@ class AvgPool2d(_AvgPool):
         divisor_override: divide sums by this instead of the number of elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AvgPool2d(2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -336,7 +328,6 @@ class AvgPool3d(_AvgPool):
         divisor_override: divide sums by this instead of the number of elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """
@@ -409,7 +400,6 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         return_indices: return also where the maxima are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -438,7 +428,6 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         return_indices: return also where the maxima are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """
@@ -483,7 +472,6 @@ class LPPool1d(_LPPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LPPool1d(2, 2)(torch.ones(1, 4)).shape
         torch.Size([1, 2])
     """
@@ -503,7 +491,6 @@ class LPPool2d(_LPPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -523,7 +510,6 @@ class LPPool3d(_LPPool):
         ceil_mode: have a last window also where the input fills it in part only.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """
@@ -562,7 +548,6 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
         return_indices: return also where the maxima are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveMaxPool1d(2)(torch.ones(1, 4)).shape
         torch.Size([1, 2])
     """
@@ -580,7 +565,6 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
         return_indices: return also where the maxima are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveMaxPool2d(2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -598,7 +582,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
         return_indices: return also where the maxima are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveMaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """
@@ -615,7 +598,6 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
         output_size: how many windows; None for as many as there are elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveAvgPool1d(2)(torch.ones(1, 4)).shape
         torch.Size([1, 2])
     """
@@ -632,7 +614,6 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
         output_size: how many windows; None for as many as there are elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveAvgPool2d(2)(torch.ones(1, 4, 4)).shape
         torch.Size([1, 2, 2])
     """
@@ -649,7 +630,6 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
         output_size: how many windows; None for as many as there are elements.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.AdaptiveAvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
         torch.Size([1, 2, 2, 2])
     """

@@ -48,7 +48,6 @@ class RNNBase(Module):
         TypeError: a size or a switch is of the wrong type.
 
     Example:
-        >>> import tinytorch as torch
         >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
         True
     """
@@ -155,7 +154,6 @@ class RNNBase(Module):
         """Do nothing: it is for cuDNN, which wants all parameters in one piece of memory.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.GRU(2, 3).flatten_parameters()
         """
 
@@ -208,7 +206,6 @@ class RNNBase(Module):
         """Return the state with its sequences in another order.
 
         Example:
-            >>> import tinytorch as torch
             >>> hx = torch.arange(2.0).view(1, 2, 1)
             >>> torch.nn.GRU(2, 1).permute_hidden(hx, torch.tensor([1, 0])).flatten()
             tensor([1., 0.])
@@ -317,7 +314,6 @@ class RNN(RNNBase):
         TypeError: a size or a switch is of the wrong type.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.RNN(10, 20, 2)
         >>> out, h = layer(torch.ones(5, 3, 10), torch.zeros(2, 3, 20))
         >>> out.shape, h.shape
@@ -376,7 +372,6 @@ class LSTM(RNNBase):
         TypeError: a size or a switch is of the wrong type.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LSTM(10, 20, 2, batch_first=True)
         >>> out, (h, c) = layer(torch.ones(3, 5, 10))
         >>> out.shape, h.shape, c.shape
@@ -457,7 +452,6 @@ class GRU(RNNBase):
         TypeError: a size or a switch is of the wrong type.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.GRU(10, 20, bidirectional=True)
         >>> out, h = layer(torch.ones(5, 3, 10))
         >>> out.shape, h.shape
@@ -487,7 +481,6 @@ class RNNCellBase(Module):
         device, dtype: of the parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
         True
     """
@@ -570,7 +563,6 @@ class RNNCell(RNNCellBase):
         input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> cell = torch.nn.RNNCell(10, 20)
         >>> cell(torch.ones(3, 10)).shape
         torch.Size([3, 20])
@@ -615,7 +607,6 @@ class LSTMCell(RNNCellBase):
         input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> cell = torch.nn.LSTMCell(10, 20)
         >>> h, c = cell(torch.ones(3, 10))
         >>> h, c = cell(torch.ones(3, 10), (h, c))
@@ -662,7 +653,6 @@ class GRUCell(RNNCellBase):
         input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> cell = torch.nn.GRUCell(10, 20)
         >>> cell(torch.ones(3, 10)).shape
         torch.Size([3, 20])

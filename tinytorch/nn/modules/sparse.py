@@ -38,7 +38,6 @@ class Embedding(Module):
         AssertionError: `padding_idx` is outside the table.
 
     Example:
-        >>> import tinytorch as torch
         >>> words = torch.nn.Embedding(10, 3, padding_idx=0)
         >>> words(torch.tensor([[1, 2], [4, 0]])).shape
         torch.Size([2, 2, 3])
@@ -108,7 +107,6 @@ class Embedding(Module):
             AssertionError: the table has not 2 dimensions.
 
         Example:
-            >>> import tinytorch as torch
             >>> words = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))
             >>> words(torch.tensor(1))
             tensor([4.0000, 5.1000])
@@ -179,7 +177,6 @@ class EmbeddingBag(Module):
         AssertionError: `padding_idx` is outside the table.
 
     Example:
-        >>> import tinytorch as torch
         >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")
         >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2])).shape
         torch.Size([2, 3])
@@ -255,7 +252,6 @@ class EmbeddingBag(Module):
             AssertionError: the table has not 2 dimensions.
 
         Example:
-            >>> import tinytorch as torch
             >>> bags = torch.nn.EmbeddingBag.from_pretrained(torch.tensor([[1.0, 2.0], [4.0, 5.0]]))
             >>> bags(torch.tensor([[1, 0]]))
             tensor([[2.5000, 3.5000]])

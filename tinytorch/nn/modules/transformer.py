@@ -84,7 +84,6 @@ class TransformerEncoderLayer(Module):
         RuntimeError: another activation's name.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
         >>> layer(torch.ones(5, 3, 8)).shape
         torch.Size([5, 3, 8])
@@ -206,7 +205,6 @@ class TransformerDecoderLayer(Module):
         RuntimeError: another activation's name.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16)
         >>> layer(torch.ones(4, 3, 8), torch.ones(5, 3, 8)).shape
         torch.Size([4, 3, 8])
@@ -317,7 +315,6 @@ class TransformerEncoder(Module):
         mask_check: whether PyTorch looks if the padding is at the end.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         >>> torch.nn.TransformerEncoder(layer, num_layers=2)(torch.ones(3, 5, 8)).shape
         torch.Size([3, 5, 8])
@@ -414,7 +411,6 @@ class TransformerDecoder(Module):
         norm: a normalisation of the last layer's output, or None.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16)
         >>> torch.nn.TransformerDecoder(layer, 2)(torch.ones(4, 3, 8), torch.ones(5, 3, 8)).shape
         torch.Size([4, 3, 8])
@@ -473,7 +469,6 @@ class Transformer(Module):
         device, dtype: of the parameters.
 
     Example:
-        >>> import tinytorch as torch
         >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
         >>> model(torch.ones(3, 5, 8), torch.ones(3, 4, 8)).shape
         torch.Size([3, 4, 8])
@@ -570,7 +565,6 @@ class Transformer(Module):
         """Return the causal mask (sz, sz): -inf above the diagonal, 0 elsewhere.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.Transformer.generate_square_subsequent_mask(2)
             tensor([[0., -inf],
                     [0., 0.]])

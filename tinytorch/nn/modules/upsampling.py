@@ -23,7 +23,6 @@ class Upsample(Module):
         recompute_scale_factor: take the scale from the rounded lengths.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
         tensor([[[1., 1., 3., 3.]]])
     """
@@ -75,7 +74,6 @@ class UpsamplingNearest2d(Upsample):
         scale_factor: or what the lengths are multiplied by.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
         torch.Size([1, 1, 4, 4])
     """
@@ -92,7 +90,6 @@ class UpsamplingBilinear2d(Upsample):
         scale_factor: or what the lengths are multiplied by.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))
         tensor([[[[1., 2., 3.]]]])
     """

@@ -41,7 +41,6 @@ def functional_call(
         AttributeError: a name leads to no submodule.
 
     Example:
-        >>> import tinytorch as torch
         >>> model = torch.nn.Linear(2, 1)
         >>> weights = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5])}
         >>> torch.func.functional_call(model, weights, torch.tensor([1.0, 1.0]))

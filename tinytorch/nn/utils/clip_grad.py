@@ -40,7 +40,6 @@ def get_total_norm(
         RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
         tensor(5.)
     """
@@ -73,7 +72,6 @@ def clip_grads_with_norm_(
         foreach: accepted and without meaning.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.nn.Parameter(torch.ones(2))
         >>> weight.grad = torch.tensor([3.0, 4.0])
         >>> torch.nn.utils.clip_grads_with_norm_([weight], 1.0, torch.tensor(5.0))
@@ -113,7 +111,6 @@ def clip_grad_norm_(
         RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.Parameter(torch.zeros(2))
         >>> w.grad = torch.tensor([3.0, 4.0])
         >>> torch.nn.utils.clip_grad_norm_([w], max_norm=1.0)
@@ -142,7 +139,6 @@ def clip_grad_norm(
     """Do what `clip_grad_norm_` does; the name is deprecated.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
         >>> w.sum().backward()
         >>> import warnings
@@ -169,7 +165,6 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
         foreach: accepted and without meaning.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.Parameter(torch.zeros(2))
         >>> w.grad = torch.tensor([-3.0, 0.5])
         >>> torch.nn.utils.clip_grad_value_([w], 1.0)

@@ -15,7 +15,6 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return the elements of all parameters in one vector; gradients flow through it.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
         tensor([1., 1., 0.])
     """
@@ -34,7 +33,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         TypeError: `vec` is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> w = torch.nn.Parameter(torch.zeros(2, 1))
         >>> torch.nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0]), [w])
         >>> w.detach()

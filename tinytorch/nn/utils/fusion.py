@@ -24,7 +24,6 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
         AssertionError: one of them is in training mode, or there are no running statistics.
 
     Example:
-        >>> import tinytorch as torch
         >>> conv, norm = torch.nn.Conv2d(1, 2, 3).eval(), torch.nn.BatchNorm2d(2).eval()
         >>> fused = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
         >>> x = torch.ones(1, 1, 4, 4)
@@ -59,7 +58,6 @@ def fuse_conv_bn_weights(
         transpose: whether the convolution is transposed: the channels that come out are the weight's second dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> one = torch.ones(1)
         >>> torch.nn.utils.fuse_conv_bn_weights(torch.ones(1, 1, 1), None, one, one, 3.0, None, None)[1].item()
         -0.5
@@ -86,7 +84,6 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
         AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> linear, bn = torch.nn.Linear(2, 3).eval(), torch.nn.BatchNorm1d(3).eval()
         >>> x = torch.randn(4, 2)
         >>> torch.allclose(torch.nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
@@ -124,7 +121,6 @@ def fuse_linear_bn_weights(
         bn_b: its bias, None for 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> ones, zeros = torch.ones(1), torch.zeros(1)
         >>> fuse = torch.nn.utils.fuse_linear_bn_weights
         >>> weight, bias = fuse(torch.ones(1, 2), zeros, ones, 3 * ones, 1.0, 2 * ones, ones)

@@ -23,7 +23,6 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
         RuntimeError: it is no class of modules, or takes no `device`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
         Linear(in_features=2, out_features=3, bias=True)
     """

@@ -28,7 +28,6 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
         memory_format: for instance `torch.channels_last`.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Conv2d(2, 1, 3)
         >>> _ = torch.nn.utils.convert_conv2d_weight_memory_format(layer, torch.channels_last)
         >>> layer.weight.stride()
@@ -45,7 +44,6 @@ def convert_conv3d_weight_memory_format(module: AnyModule, memory_format: Any) -
         memory_format: for instance `torch.channels_last_3d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Conv3d(2, 1, 1)
         >>> _ = torch.nn.utils.convert_conv3d_weight_memory_format(layer, torch.channels_last_3d)
         >>> layer.weight.is_contiguous(memory_format=torch.channels_last_3d)

@@ -42,7 +42,6 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         dim: slices along it have lengths of their own; None for one length of all.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 3))
         >>> layer.parametrizations.weight.original0.shape
         torch.Size([3, 1])
@@ -131,7 +130,6 @@ def spectral_norm(
         ValueError: there is no such parameter.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(20, 40))
         >>> bool((torch.linalg.matrix_norm(layer.weight, 2) - 1).abs() < 0.1)
         True
@@ -264,7 +262,6 @@ def orthogonal(
         ValueError: there is no such parameter, it is no matrix, or there is no such map.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(20, 40)).weight
         >>> torch.allclose(weight.T @ weight, torch.eye(20), atol=1e-5)
         True

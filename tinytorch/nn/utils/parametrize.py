@@ -28,7 +28,6 @@ def cached() -> Iterator[None]:
     """Within the block, work out each parametrized tensor once.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.utils import parametrize, parametrizations
         >>> layer = parametrizations.weight_norm(torch.nn.Linear(2, 3))
         >>> with parametrize.cached():
@@ -69,7 +68,6 @@ class ParametrizationList(ModuleList):
         original: the tensor they begin with; `original0`, `original1` … if the first takes several.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
         >>> layer.parametrizations.weight
         ParametrizationList(
@@ -238,7 +236,6 @@ def register_parametrization(
         ValueError: there is no such tensor; the parametrization changes shape or dtype.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.utils import parametrize
         >>> class Symmetric(torch.nn.Module):
         ...     def forward(self, x):
@@ -305,7 +302,6 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a module, or a tensor of it, is parametrized.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
         >>> parametrize = torch.nn.utils.parametrize
         >>> parametrize.is_parametrized(layer), parametrize.is_parametrized(layer, "bias")
@@ -329,7 +325,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         ValueError: the tensor is not parametrized; there are several tensors that it began with.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.utils import parametrize, parametrizations
         >>> layer = parametrizations.weight_norm(torch.nn.Linear(2, 3))
         >>> parametrize.remove_parametrizations(layer, "weight")
@@ -366,7 +361,6 @@ def type_before_parametrizations(module: Module) -> type:
     """Return the class that a module had before it was parametrized.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
         >>> torch.nn.utils.parametrize.type_before_parametrizations(layer)
         <class 'tinytorch.nn.modules.linear.Linear'>
@@ -385,7 +379,6 @@ def transfer_parametrizations_and_params(
         tensor_name: which tensor's; by default those of all.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
         >>> other = torch.nn.utils.parametrize.transfer_parametrizations_and_params(layer, torch.nn.Linear(2, 1))
         >>> torch.equal(layer.weight, other.weight)

@@ -26,7 +26,6 @@ class BasePruningMethod:
     are left) or "global" (all), and defines `compute_mask`.
 
     Example:
-        >>> import tinytorch as torch
         >>> class Negative(torch.nn.utils.prune.BasePruningMethod):
         ...     PRUNING_TYPE = "unstructured"
         ...     def compute_mask(self, t, default_mask):
@@ -56,7 +55,6 @@ class BasePruningMethod:
             NotImplementedError: the subclass does not define it.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.prune.L1Unstructured(1).compute_mask(torch.tensor([3.0, 1.0, 2.0]), torch.ones(3))
             tensor([1., 0., 1.])
         """
@@ -69,7 +67,6 @@ class BasePruningMethod:
             AssertionError: the module's tensor is not pruned.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> layer = torch.nn.Linear(4, 1)
             >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
@@ -98,7 +95,6 @@ class BasePruningMethod:
             The hook: a container of all, if it was pruned before.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> layer = torch.nn.Linear(4, 1)
             >>> _ = prune.L1Unstructured.apply(layer, "weight", amount=3)
@@ -154,7 +150,6 @@ class BasePruningMethod:
             AssertionError: the scores have another shape.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.prune.L1Unstructured(1).prune(torch.tensor([3.0, 1.0, 2.0]))
             tensor([3., 0., 2.])
         """
@@ -169,7 +164,6 @@ class BasePruningMethod:
         """Make the pruned tensor the parameter again; what was pruned stays 0.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> layer = torch.nn.Linear(4, 1)
             >>> method = prune.L1Unstructured.apply(layer, "weight", amount=3)
@@ -196,7 +190,6 @@ class PruningContainer(BasePruningMethod):
         args: the methods.
 
     Example:
-        >>> import tinytorch as torch
         >>> prune = torch.nn.utils.prune
         >>> layer = torch.nn.Linear(4, 1)
         >>> _ = prune.l1_unstructured(layer, "weight", amount=1)
@@ -312,7 +305,6 @@ class Identity(BasePruningMethod):
     """Keeps what is kept so far.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(3, 1)
         >>> _ = torch.nn.utils.prune.Identity.apply(layer, "weight")
         >>> layer.weight_mask
@@ -325,7 +317,6 @@ class Identity(BasePruningMethod):
         """Return the mask as it is.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> prune.Identity().compute_mask(torch.tensor([1.0, 2.0]), torch.ones(2))
             tensor([1., 1.])
@@ -346,7 +337,6 @@ class RandomUnstructured(_ByAmount):
         amount: how many, or which part of those that are left.
 
     Example:
-        >>> import tinytorch as torch
         >>> method = torch.nn.utils.prune.RandomUnstructured(amount=0.5)
         >>> method.prune(torch.ones(6)).sum()
         tensor(3.)
@@ -358,7 +348,6 @@ class RandomUnstructured(_ByAmount):
         """Return the mask.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> prune.RandomUnstructured(amount=1).compute_mask(torch.ones(3), torch.ones(3)).sum()
             tensor(2.)
@@ -378,7 +367,6 @@ class L1Unstructured(_ByAmount):
         amount: how many, or which part of those that are left.
 
     Example:
-        >>> import tinytorch as torch
         >>> method = torch.nn.utils.prune.L1Unstructured(amount=1)
         >>> method.prune(torch.tensor([0.1, -2.0, 1.0]))
         tensor([ 0., -2.,  1.])
@@ -390,7 +378,6 @@ class L1Unstructured(_ByAmount):
         """Return the mask.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> prune.L1Unstructured(amount=1).compute_mask(torch.tensor([-1.0, 2.0]), torch.ones(2))
             tensor([0., 1.])
@@ -427,7 +414,6 @@ class RandomStructured(_Structured):
         dim: slices along this dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> method = torch.nn.utils.prune.RandomStructured(amount=1, dim=0)
         >>> method.prune(torch.ones(2, 3)).sum()
         tensor(3.)
@@ -437,7 +423,6 @@ class RandomStructured(_Structured):
         """Return the mask.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
             tensor(2.)
@@ -462,7 +447,6 @@ class LnStructured(_Structured):
         dim: slices along this dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> method = torch.nn.utils.prune.LnStructured(amount=1, n=2, dim=0)
         >>> method.prune(torch.tensor([[0.1, 0.2], [3.0, 4.0]]))
         tensor([[0., 0.],
@@ -477,7 +461,6 @@ class LnStructured(_Structured):
         """Return the mask.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> x = torch.tensor([[1.0, 1.0], [2.0, 2.0]])
             >>> prune.LnStructured(amount=1, n=2, dim=0).compute_mask(x, torch.ones(2, 2))
@@ -501,7 +484,6 @@ class CustomFromMask(BasePruningMethod):
         mask: 1 for what is kept.
 
     Example:
-        >>> import tinytorch as torch
         >>> method = torch.nn.utils.prune.CustomFromMask(torch.tensor([1, 0, 1]))
         >>> method.prune(torch.ones(3))
         tensor([1., 0., 1.])
@@ -516,7 +498,6 @@ class CustomFromMask(BasePruningMethod):
         """Return the mask.
 
         Example:
-            >>> import tinytorch as torch
             >>> from tinytorch.nn.utils import prune
             >>> prune.CustomFromMask(torch.tensor([0.0, 1.0])).compute_mask(torch.ones(2), torch.ones(2))
             tensor([0., 1.])
@@ -530,7 +511,6 @@ def identity(module: Any, name: str) -> Any:
     """Give a module's parameter a mask that keeps all; return the module.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.utils import prune
         >>> list(prune.identity(torch.nn.Linear(2, 3), "bias").bias_mask)
         [tensor(1.), tensor(1.), tensor(1.)]
@@ -548,7 +528,6 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
         amount: how many elements, or which part.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.prune.random_unstructured(torch.nn.Linear(2, 3), "weight", 2)
         >>> int((layer.weight_mask == 0).sum())
         2
@@ -567,7 +546,6 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
         importance_scores: what to choose by, instead of the parameter.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(3, 1)
         >>> layer.weight.data = torch.tensor([[0.1, -2.0, 1.0]])
         >>> _ = torch.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
@@ -588,7 +566,6 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
         dim: slices along this dimension.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(4, 4)
         >>> _ = torch.nn.utils.prune.random_structured(layer, "weight", amount=2, dim=0)
         >>> layer.weight_mask.sum()
@@ -612,7 +589,6 @@ def ln_structured(
         importance_scores: what to take norms of, instead of the parameter.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(2, 2)
         >>> layer.weight.data = torch.tensor([[0.1, 0.2], [3.0, 4.0]])
         >>> _ = torch.nn.utils.prune.ln_structured(layer, "weight", amount=1, n=2, dim=0)
@@ -633,7 +609,6 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
         mask: of its shape, 1 for what is kept.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(3, 1)
         >>> _ = torch.nn.utils.prune.custom_from_mask(layer, "weight", torch.tensor([[1, 0, 1]]))
         >>> layer.weight_mask
@@ -656,7 +631,6 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
         TypeError: `parameters` are no pairs, or the class is not unstructured.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.nn.utils import prune
         >>> a, b = torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)
         >>> prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=4)
@@ -699,7 +673,6 @@ def remove(module: Any, name: str) -> Any:
         ValueError: it is not pruned.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(3, 1)
         >>> _ = torch.nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
         >>> _ = torch.nn.utils.prune.remove(layer, "weight")
@@ -718,7 +691,6 @@ def is_pruned(module: Module) -> bool:
     """Return whether a parameter of a module, or of one in it, is pruned.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.prune.is_pruned(torch.nn.Linear(2, 3))
         False
     """

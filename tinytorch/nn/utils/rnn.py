@@ -41,7 +41,6 @@ class PackedSequence(PackedSequence_):
         unsorted_indices: where each one is now; None if they were sorted.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> packed = rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
         >>> packed.data, packed.batch_sizes
@@ -74,7 +73,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences with their data converted as `Tensor.to` does; itself if that changes nothing.
 
         Example:
-            >>> import tinytorch as torch
             >>> packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.ones(1)])
             >>> packed.to(torch.float64).data.dtype
             torch.float64
@@ -88,7 +86,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences on the CPU.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).cpu().data.device
             device(type='cpu')
         """
@@ -106,7 +103,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as float64.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).double().data.dtype
             torch.float64
         """
@@ -116,7 +112,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as float32.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2])]).float().data
             tensor([1., 2.])
         """
@@ -126,7 +121,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as float16.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).half().data.dtype
             torch.float16
         """
@@ -136,7 +130,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as int64.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).long().data
             tensor([1, 1])
         """
@@ -146,7 +139,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as int32.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).int().data.dtype
             torch.int32
         """
@@ -156,7 +148,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as int16.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).short().data.dtype
             torch.int16
         """
@@ -166,7 +157,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as int8.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).char().data.dtype
             torch.int8
         """
@@ -176,7 +166,6 @@ class PackedSequence(PackedSequence_):
         """Return the sequences as uint8.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).byte().data.dtype
             torch.uint8
         """
@@ -192,7 +181,6 @@ class PackedSequence(PackedSequence_):
         """Return whether the data is in pinned memory.
 
         Example:
-            >>> import tinytorch as torch
             >>> torch.nn.utils.rnn.pack_sequence([torch.ones(2)]).is_pinned()
             False
         """
@@ -203,7 +191,6 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the permutation that undoes this one.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
         tensor([1, 2, 0])
     """
@@ -240,7 +227,6 @@ def pack_padded_sequence(
         RuntimeError: the lengths are not sorted, not as many as the sequences, no integers, or not positive.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> padded = torch.tensor([[1, 2, 0], [3, 0, 0], [4, 5, 6]])
         >>> packed = rnn.pack_padded_sequence(padded, [2, 1, 3], batch_first=True, enforce_sorted=False)
@@ -299,7 +285,6 @@ def pad_packed_sequence(
         ValueError: `total_length` is less than the length of the longest sequence.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> packed = rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
         >>> rnn.pad_packed_sequence(packed, batch_first=True)
@@ -341,7 +326,6 @@ def pad_sequence(
         RuntimeError: there are no sequences, or they do not fit each other.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.utils.rnn.pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
         tensor([[1., 1., 1.],
                 [1., 0., 0.]])
@@ -395,7 +379,6 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     As in PyTorch, without `batch_first` the given tensor itself is transposed, in place.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> rnn.unpad_sequence(torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([3, 1]), batch_first=True)
         [tensor([1, 2, 3]), tensor([4])]
@@ -417,7 +400,6 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
         RuntimeError: the sequences are not sorted, or do not fit each other.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])]).data
         tensor([1, 4, 2, 5, 3])
@@ -430,7 +412,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return packed sequences as a list of tensors, in the order in which they were packed.
 
     Example:
-        >>> import tinytorch as torch
         >>> rnn = torch.nn.utils.rnn
         >>> rnn.unpack_sequence(rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]))
         [tensor([1, 2]), tensor([3])]

@@ -123,7 +123,6 @@ def spectral_norm(
         RuntimeError: it has been done already.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
         >>> list(layer.state_dict())
         ['bias', 'weight_orig', 'weight_u', 'weight_v']
@@ -164,7 +163,6 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         ValueError: there is nothing to undo.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
         >>> layer = torch.nn.utils.remove_spectral_norm(layer)
         >>> sorted(name for name, _ in layer.named_parameters())

@@ -51,7 +51,6 @@ def _reparametrize_module(
         stack_weights: has no effect: it is for PyTorch's compiler.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.Linear(2, 1)
         >>> with torch.nn.utils.stateless._reparametrize_module(layer, {"weight": torch.zeros(1, 2)}):
         ...     layer.weight

@@ -71,7 +71,6 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
     Example:
         >>> import warnings
-        >>> import tinytorch as torch
         >>> with warnings.catch_warnings(action="ignore"):
         ...     layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
         >>> layer.weight_g.shape, layer.weight_v.shape
@@ -109,7 +108,6 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
         ValueError: there is nothing to undo.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings():
         ...     warnings.simplefilter("ignore")

@@ -95,7 +95,6 @@ def det(input: Tensor) -> Tensor:
         RuntimeError: the matrices are not square, or not of float32 or float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(-2.)
     """
@@ -122,7 +121,6 @@ def slogdet(A: Tensor) -> Any:
         A named tuple `(sign, logabsdet)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
         tensor(138.1551)
     """
@@ -135,7 +133,6 @@ def logdet(input: Tensor) -> Tensor:
     """Return the logarithm of the determinant: NaN where that is negative, -inf where it is 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.logdet(torch.eye(3) * 2)
         tensor(2.0794)
     """
@@ -186,7 +183,6 @@ def matrix_norm(
         RuntimeError: there are no two dimensions, or no such norm.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
         >>> torch.linalg.matrix_norm(x), torch.linalg.matrix_norm(x, "nuc"), torch.linalg.matrix_norm(x, 2)
         (tensor(5.), tensor(7.), tensor(4.))
@@ -241,7 +237,6 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
         RuntimeError: there is no such norm; the input is neither a vector nor a matrix and `dim` is not given.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
         tensor([5., 0.])
     """
@@ -280,7 +275,6 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         RuntimeError: the matrices are not square; there is no such norm.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
         tensor(4.)
     """
@@ -386,7 +380,6 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         RuntimeError: A is no matrix of float32 or float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
         tensor([3., 2.])
     """
@@ -407,7 +400,6 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Return the singular values, in descending order.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.svdvals(torch.tensor([[0.0, 3.0], [2.0, 0.0]]))
         tensor([3., 2.])
     """
@@ -470,7 +462,6 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
         RuntimeError: the matrices are not square, `UPLO` is something else.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
         tensor([1., 3.])
     """
@@ -483,7 +474,6 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of a symmetric matrix, ascending; see `eigh`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
         tensor([1., 3.])
     """
@@ -552,7 +542,6 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
         LinAlgError: one is not positive-definite.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
         tensor([[2., 0.],
                 [1., 2.]])
@@ -569,7 +558,6 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
         A named tuple `(L, info)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
         tensor(1, dtype=torch.int32)
     """
@@ -652,7 +640,6 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
             gradient: "complete" with m > n, and "r".
 
     Example:
-        >>> import tinytorch as torch
         >>> q, r = torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
         >>> torch.allclose(q @ r, torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
         True
@@ -730,7 +717,6 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         RuntimeError: shapes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.householder_product(torch.tensor([[1.0], [1.0]]), torch.tensor([1.0]))
         tensor([[ 0.],
                 [-1.]])
@@ -833,7 +819,6 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
         RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
 
     Example:
-        >>> import tinytorch as torch
         >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
         >>> LU, pivots
         (tensor([[4.0000, 4.0000],
@@ -868,7 +853,6 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         A named tuple `(LU, pivots, info)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
         tensor(1, dtype=torch.int32)
     """
@@ -914,7 +898,6 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
         A named tuple `(P, L, U)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
         tensor([[1.0000, 0.0000],
                 [0.2500, 1.0000]])
@@ -958,7 +941,6 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
         RuntimeError: shapes do not match; `B` is no matrix.
 
     Example:
-        >>> import tinytorch as torch
         >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
         >>> torch.linalg.lu_solve(*factors, torch.tensor([[2.0], [2.0]]))
         tensor([[1.0000],
@@ -1020,7 +1002,6 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
         A named tuple `(LD, pivots, info)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
         tensor(1, dtype=torch.int32)
     """
@@ -1048,7 +1029,6 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
         RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
         tensor([[2.0000, 0.0000],
                 [0.5000, 2.5000]])
@@ -1075,7 +1055,6 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
         RuntimeError: the shapes do not fit; the pivots are no integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
         >>> torch.linalg.ldl_solve(*factors, torch.tensor([[1.0], [2.0]]))
         tensor([[2.],
@@ -1114,7 +1093,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
         RuntimeError: the dtypes differ, or are of integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
@@ -1150,7 +1128,6 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
@@ -1185,7 +1162,6 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
         dim1, dim2: the dimensions of the matrices.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor([1., 4.])
     """
@@ -1204,7 +1180,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         RuntimeError: N is not above 1; booleans or floating point of 16 bits.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.vander(torch.tensor([2.0, 3.0]), N=3)
         tensor([[1., 2., 4.],
                 [1., 3., 9.]])

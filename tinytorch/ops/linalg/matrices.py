@@ -47,7 +47,6 @@ def inverse(input: Tensor) -> Tensor:
     """Return the inverse; see `linalg.inv`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
@@ -60,7 +59,6 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
         tensor([[0.5000, 0.0000]])
     """
@@ -72,7 +70,6 @@ def slogdet(input: Tensor) -> Any:
     """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
 
     Example:
-        >>> import tinytorch as torch
         >>> sign, logabsdet = torch.slogdet(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
         >>> sign, logabsdet
         (tensor(-1.), tensor(0.))
@@ -85,7 +82,6 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factor; see `linalg.cholesky`.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -159,7 +155,6 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
         RuntimeError: shapes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cholesky_solve(torch.tensor([[4.0], [9.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
         tensor([[1.],
                 [1.]])
@@ -180,7 +175,6 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
         RuntimeError: the matrices are not square.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
         tensor([[0.2500]])
     """
@@ -193,7 +187,6 @@ def qr(input: Tensor, some: bool = True) -> Any:
     """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete".
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.qr(torch.eye(2)).R.abs()
@@ -217,7 +210,6 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
         A named tuple `(U, S, V)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
         tensor([3., 2.])
     """
@@ -235,7 +227,6 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]]))
@@ -254,7 +245,6 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Return the solution of `A X = B` by the LU factors of A; see `linalg.lu_solve`, whose arguments are reversed.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
         >>> with warnings.catch_warnings(action="ignore"):
@@ -274,7 +264,6 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
         RuntimeError: the pivots are not of int32.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))).P
         tensor([[0., 1.],
                 [1., 0.]])
@@ -331,7 +320,6 @@ def triangular_solve(
         unitriangular: take the diagonal of A as ones.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.triangular_solve(torch.tensor([[4.0], [2.0]]), torch.tensor([[1.0, 1.0], [0.0, 2.0]])).solution
@@ -363,7 +351,6 @@ def geqrf(input: Tensor) -> Any:
         RuntimeError: the input is no matrix.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.geqrf(torch.tensor([[3.0], [4.0]])).a
         tensor([[-5.0000],
                 [ 0.5000]])
@@ -381,7 +368,6 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first columns of a product of Householder reflections; see `linalg.householder_product`.
 
     Example:
-        >>> import tinytorch as torch
         >>> vectors, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
         >>> torch.orgqr(vectors, tau)
         tensor([[-0.6000],
@@ -405,7 +391,6 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
         RuntimeError: shapes do not match.
 
     Example:
-        >>> import tinytorch as torch
         >>> a, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
         >>> torch.ormqr(a, tau, torch.tensor([[3.0], [4.0]]), transpose=True).abs().round(decimals=4)
         tensor([[5.],
@@ -467,7 +452,6 @@ def norm(
         IndexError: a dimension is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
         >>> torch.norm(x), torch.norm(x, p=1, dim=1), torch.norm(x, "nuc")
         (tensor(5.), tensor([3., 4.]), tensor(7.))
@@ -484,7 +468,6 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the root of the sum of squares over `dim`; see `linalg.vector_norm`.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
@@ -506,7 +489,6 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tenso
     """Return the sum of the singular values of matrices; see `linalg.matrix_norm`.
 
     Example:
-        >>> import tinytorch as torch
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
         ...     torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -546,7 +528,6 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         RuntimeError: both are integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
         tensor(5.)
     """
@@ -577,7 +558,6 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         IndexError: `dim` is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
         tensor([[0.6000, 0.8000],
                 [0.3000, 0.4000]])
@@ -688,7 +668,6 @@ def cdist(
         ValueError: there is no such mode.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
         tensor([[0.],
                 [5.]])
@@ -736,7 +715,6 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         RuntimeError: the input is no matrix of floating point; `p` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
         tensor([5.0000, 1.0000, 4.2426])
     """
@@ -764,7 +742,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         RuntimeError: that dimension is not of length 3; the tensors have different numbers of dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
         tensor([0., 0., 1.])
     """
@@ -788,7 +765,6 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`, in its place.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.kron(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
         tensor([ 1., 10.,  2., 20.])
     """
@@ -814,7 +790,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         RuntimeError: `x` is no vector; `N` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.vander(torch.tensor([2.0, 3.0]), N=3)
         tensor([[4., 2., 1.],
                 [9., 3., 1.]])
@@ -886,7 +861,6 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         RuntimeError: the sizes of `x` and `y` differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
         tensor(10.5000)
     """
@@ -905,7 +879,6 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
     """Return the integral by the trapezoidal rule; see `trapezoid`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.trapz(torch.tensor([1.0, 5.0, 10.0]))
         tensor(10.5000)
     """
@@ -924,7 +897,6 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
         RuntimeError: the sizes of `x` and `y` differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))
         tensor([ 3.0000, 10.5000])
     """
@@ -975,7 +947,6 @@ def cov(
         RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
         tensor([[ 1., -1.],
                 [-1.,  1.]])
@@ -1023,7 +994,6 @@ def corrcoef(input: Tensor) -> Tensor:
         RuntimeError: the input has more than two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
         tensor([[ 1., -1.],
                 [-1.,  1.]])
@@ -1080,7 +1050,6 @@ def svd_lowrank(
         `(U, S, V)`: `U diag(S) V^T` is near `A - M`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
         tensor([3.])
     """
@@ -1116,7 +1085,6 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         ValueError: `q` or `niter` is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.pca_lowrank(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), q=1)[1]
         tensor([1.4142])
     """
@@ -1166,7 +1134,6 @@ def lobpcg(
         The eigenvalues `(..., k)` and vectors `(..., m, k)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]
         tensor([3.])
     """

@@ -239,7 +239,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         TypeError: an operand is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
         tensor([21., 43.])
     """
@@ -289,7 +288,6 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
         RuntimeError: one is not a matrix; the sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
         tensor([[3.],
                 [3.]])
@@ -312,7 +310,6 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
         RuntimeError: one is not 3-d; the sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
         torch.Size([5, 2, 4])
     """
@@ -331,7 +328,6 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
@@ -347,7 +343,6 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
         RuntimeError: one is no vector; the sizes or dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
@@ -365,7 +360,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Return the scalar product of two vectors: `dot`, as long as there are no complex numbers.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
@@ -381,7 +375,6 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         RuntimeError: the last dimensions differ; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.inner(torch.ones(2, 3), torch.ones(3))
         tensor([3., 3.])
     """
@@ -404,7 +397,6 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
         RuntimeError: one is no vector.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor([[3., 4.],
                 [6., 8.]])
@@ -516,7 +508,6 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(1, 3), torch.ones(3, 2))
         tensor([[4., 5.]])
     """
@@ -553,7 +544,6 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3), alpha=2)
         tensor([7., 7.])
     """
@@ -596,7 +586,6 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
         tensor([4., 4.])
     """
@@ -632,7 +621,6 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
         tensor([[7.]])
     """
@@ -674,7 +662,6 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor([[3., 4.],
                 [6., 8.]])
@@ -755,7 +742,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         RuntimeError: paired dimensions differ in length; the lists do; the dtypes do.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
         torch.Size([2, 5])
     """
@@ -827,7 +813,6 @@ def einsum(*args: Any) -> Tensor:
         ValueError: there is no operand; a number in a sublist is not in [0, 52).
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> torch.einsum("ii", x), torch.einsum("ij,kj->ik", x, x)
         (tensor(5.), tensor([[ 5., 11.],
@@ -1089,8 +1074,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
         RuntimeError: one is not a matrix; the sizes do not match.
 
     Example:
-        >>> import tinytorch as torch
-        >>> from tinytorch.ops.linalg import multi_dot  # chain_matmul warns that it is deprecated
+        >>> multi_dot = torch.linalg.multi_dot  # chain_matmul warns that it is deprecated
         >>> multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
         tensor([[12.],
                 [12.]])
@@ -1121,9 +1105,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         RuntimeError: there are fewer than two; one is not a matrix; the sizes do not match.
 
     Example:
-        >>> import tinytorch as torch
-        >>> from tinytorch.ops.linalg import multi_dot
-        >>> multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
+        >>> torch.linalg.multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
         tensor(12.)
     """
     count = len(tensors)
@@ -1201,7 +1183,6 @@ def trace(input: Tensor) -> Tensor:
         RuntimeError: `input` is no matrix.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(5.)
     """

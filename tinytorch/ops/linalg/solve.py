@@ -163,7 +163,6 @@ def inv(A: Tensor) -> Tensor:
         LinAlgError: a matrix is singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.inv(torch.tensor([[2.0, 1.0], [1.0, 1.0]]))
         tensor([[ 1., -1.],
                 [-1.,  2.]])
@@ -187,7 +186,6 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
         RuntimeError: A is no square matrix; with `check_errors` also (a LinAlgError) if one is singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
         tensor(1, dtype=torch.int32)
     """
@@ -212,7 +210,6 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
         RuntimeError: that matrix is not square, or singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
         torch.Size([4, 2, 2])
     """
@@ -297,7 +294,6 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         LinAlgError: a matrix is singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
         tensor([1.0000, 0.5000])
     """
@@ -312,7 +308,6 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
         A named tuple `(result, info)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
         tensor(1, dtype=torch.int32)
     """
@@ -358,7 +353,6 @@ def solve_triangular(
         RuntimeError: shapes do not match.
 
     Example:
-        >>> import tinytorch as torch
         >>> A = torch.tensor([[1.0, 2.0], [0.0, 4.0]])
         >>> torch.linalg.solve_triangular(A, torch.tensor([[1.0], [4.0]]), upper=True)
         tensor([[-1.],
@@ -387,7 +381,6 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
         RuntimeError: A, taken as a matrix, is not square, or singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
@@ -468,7 +461,6 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
         RuntimeError: the input is no matrix of float32 or float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.pinv(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
         tensor([[0.1200, 0.1600],
                 [0.0000, 0.0000]])
@@ -500,7 +492,6 @@ def matrix_rank(
         RuntimeError: the input is no matrix of float32 or float64.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(1)
     """
@@ -570,7 +561,6 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         RuntimeError: shapes do not match; the dtypes differ; there is no such driver.
 
     Example:
-        >>> import tinytorch as torch
         >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
         >>> solution = torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution
         >>> torch.allclose(solution, torch.tensor([[1.0], [2.0]]), atol=1e-5)
@@ -636,7 +626,6 @@ def matrix_exp(input: Tensor) -> Tensor:
         RuntimeError: the matrices are not square, or not of floating point.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
         tensor([[1., 1.],
                 [0., 1.]])
@@ -657,7 +646,6 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
         LinAlgError: the power is negative, and a matrix singular.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
         tensor([[1., 5.],
                 [0., 1.]])

@@ -125,7 +125,6 @@ def scaled_dot_product_attention(
         TypeError: query, key or value is no tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
         >>> torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
         tensor([[[1.0000, 0.0000],
@@ -387,7 +386,6 @@ def multi_head_attention_forward(
         RuntimeError: the shape of `attn_mask` does not fit; `is_causal` without a mask.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, w = torch.eye(2), torch.eye(2).repeat(3, 1)
         >>> out, weights = torch.nn.functional.multi_head_attention_forward(
         ...     x, x, x, 2, 1, w, None, None, None, False, 0.0, torch.eye(2), None)

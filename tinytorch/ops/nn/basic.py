@@ -91,7 +91,6 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, weight = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
         >>> torch.nn.functional.linear(x, weight, torch.tensor([10.0, 20.0]))
         tensor([[11., 23.]])
@@ -256,7 +255,6 @@ def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = No
         NotImplementedError: integers; give a floating-point `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.softmax(torch.tensor([0.0, 1.0, 1000.0]), dim=0)
         tensor([0., 0., 1.])
     """
@@ -282,7 +280,6 @@ def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any 
         NotImplementedError: integers; give a floating-point `dtype`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.log_softmax(torch.tensor([0.0, 0.0, 100.0]), dim=0)
         tensor([-100., -100.,    0.])
     """
@@ -336,7 +333,6 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
     """Return `x` where it is greater than `threshold`, else `value`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])
     """
@@ -400,7 +396,6 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.hardshrink(torch.tensor([-1.0, 0.2, 0.7]))
         tensor([-1.0000,  0.0000,  0.7000])
     """
@@ -419,7 +414,6 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
         RuntimeError: `lambd` is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.softshrink(torch.tensor([-1.0, 0.2, 0.75]))
         tensor([-0.5000,  0.0000,  0.2500])
     """
@@ -482,7 +476,6 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         RuntimeError: the number of weights is neither 1 nor C; the dtypes differ.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.prelu(torch.tensor([[-1.0, -1.0]]), torch.tensor([0.5, 0.1]))
         tensor([[-0.5000, -0.1000]])
     """
@@ -609,7 +602,6 @@ def gelu(x: Any, *, approximate: str = "none") -> Any:
         RuntimeError: `approximate` is neither "none" nor "tanh".
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.1587,  0.0000,  1.9545])
 
@@ -645,7 +637,6 @@ def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed so that nothing overflows.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.logsigmoid(torch.tensor([-100.0, 0.0]))
         tensor([-100.0000,   -0.6931])
     """
@@ -675,7 +666,6 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.nn.functional.softplus(torch.tensor([0.0, 100.0]))
         tensor([  0.6931, 100.0000])
     """

@@ -345,7 +345,6 @@ def conv1d(
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
         >>> torch.conv1d(x, torch.tensor([[[1.0, -1.0]]]))
         tensor([[-1., -2., -4.]])
@@ -381,7 +380,6 @@ def conv2d(
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
         torch.Size([1, 2, 4, 4])
 
@@ -402,7 +400,6 @@ def conv3d(
     """Return the convolution (cross-correlation) of volumes; arguments as `conv2d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.conv3d(torch.ones(1, 2, 4, 4, 4), torch.ones(3, 2, 2, 2, 2)).shape
         torch.Size([1, 3, 3, 3, 3])
     """
@@ -433,7 +430,6 @@ def conv_transpose1d(
     """Return the transposed convolution of signals (N, C, L); arguments as `conv_transpose2d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 2.0]])
         >>> torch.conv_transpose1d(x, torch.tensor([[[1.0, 10.0]]]), stride=2)
         tensor([[ 1., 10.,  2., 20.]])
@@ -470,7 +466,6 @@ def conv_transpose2d(
             `output_padding` is neither less than `stride` nor than `dilation`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.conv_transpose2d(torch.ones(1, 3, 4, 4), torch.ones(3, 2, 2, 2), stride=2).shape
         torch.Size([1, 2, 8, 8])
     """
@@ -487,7 +482,6 @@ def conv_transpose3d(
     """Return the transposed convolution of volumes; arguments as `conv_transpose2d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.conv_transpose3d(torch.ones(1, 2, 3, 3, 3), torch.ones(2, 4, 2, 2, 2)).shape
         torch.Size([1, 4, 4, 4, 4])
     """
@@ -515,7 +509,6 @@ def convolution(
         RuntimeError: the shapes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> x, w = torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3)
         >>> torch.convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1).shape
         torch.Size([1, 2, 3, 3])
@@ -548,7 +541,6 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         RuntimeError: shapes or dtypes do not go together.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(3, 3, 4), torch.zeros(4), pad=1).shape
         torch.Size([5, 2, 4])
     """
@@ -632,7 +624,6 @@ def unfold(
         NotImplementedError: integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.arange(6.0).reshape(1, 2, 3)
         >>> torch.nn.functional.unfold(x, (1, 2))
         tensor([[0., 1., 3., 4.],
@@ -682,7 +673,6 @@ def fold(
         NotImplementedError: integers.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[0.0, 1.0], [1.0, 2.0]])
         >>> torch.nn.functional.fold(x, (1, 3), (1, 2))
         tensor([[[0., 2., 2.]]])

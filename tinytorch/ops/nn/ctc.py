@@ -101,7 +101,6 @@ def ctc_loss(
         RuntimeError: sizes or lengths do not fit; `blank` is no class.
 
     Example:
-        >>> import tinytorch as torch
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> torch.ctc_loss(even, torch.tensor([[1]]), (2,), (1,)).exp()  # 3 of 4 sequences of two read as "1"
         tensor([1.3333])

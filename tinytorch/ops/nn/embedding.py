@@ -46,7 +46,6 @@ def embedding(
         RuntimeError: the indices are no integers; `weight` has not two dimensions.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.embedding(torch.tensor([[1.0, 1.5], [2.0, 2.5]]), torch.tensor([1, 1]))
         tensor([[2.0000, 2.5000],
                 [2.0000, 2.5000]])
@@ -76,7 +75,6 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
         IndexError: an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0], [9.0, 9.0]]), torch.tensor([0]), 1.0, 2.0)
         tensor([[0.6000, 0.8000],
                 [9.0000, 9.0000]])
@@ -145,7 +143,6 @@ def embedding_bag(
         RuntimeError: the offsets do not fit, or an index is out of range.
 
     Example:
-        >>> import tinytorch as torch
         >>> weight = torch.arange(6.0).view(3, 2)
         >>> torch.embedding_bag(weight, torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]
         tensor([[2., 4.],

@@ -256,7 +256,6 @@ def batch_norm(
         RuntimeError: sizes or dtypes do not fit; there are no running statistics, and `training` is False.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0], [3.0]])
         >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
         tensor([[-1.],
@@ -278,7 +277,6 @@ def native_batch_norm(
     """Return what `batch_norm` does, and mean and `1 / sqrt(variance + eps)` of the batch; nothing in evaluation.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0], [3.0]])
         >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 3.0)[2]
         tensor([0.5000])
@@ -317,7 +315,6 @@ def instance_norm(
         RuntimeError: sizes or dtypes do not fit; there are no running statistics to use.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[[1.0, 3.0], [5.0, 5.0]]])
         >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0001, False)
         tensor([[[-1.0000,  1.0000],
@@ -393,7 +390,6 @@ def group_norm(
         RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
@@ -441,7 +437,6 @@ def native_group_norm(
         eps: keeps the divisor from 0.
 
     Example:
-        >>> import tinytorch as torch
         >>> x = torch.tensor([[1.0, 3.0, 5.0, 5.0]])
         >>> torch.native_group_norm(x, None, None, 1, 4, 1, 2, 0.01)[1]
         tensor([[2., 5.]])
@@ -501,7 +496,6 @@ def native_layer_norm(
     """Return what `layer_norm` does, and mean and `1 / sqrt(variance + eps)`, with the normalised dimensions kept.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 3.0)[1:]
         (tensor([[2.]]), tensor([[0.5000]]))
     """

@@ -383,7 +383,6 @@ def max_pool1d(
     """Return the maxima of windows along the last dimension; see `nn.functional.max_pool1d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
@@ -397,7 +396,6 @@ def max_pool1d_with_indices(
     """Return the maxima of windows along the last dimension, and where they are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
@@ -411,7 +409,6 @@ def max_pool2d(
     """Return the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 5.,  7.],
                  [13., 15.]]])
@@ -426,7 +423,6 @@ def max_pool3d(
     """Return the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
         tensor([[[[7.]]]])
     """
@@ -484,7 +480,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor
     """Return the maxima of `output_size` windows that cover the last dimension, and where they are.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         (tensor([[3., 3.]]), tensor([[1, 1]]))
     """
@@ -681,7 +676,6 @@ def avg_pool1d(
         RuntimeError: there is no window, or too much padding.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
@@ -734,7 +728,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
         RuntimeError: the shape is another, or a dimension is empty.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         tensor([[2.0000, 2.5000]])
     """

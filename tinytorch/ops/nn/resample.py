@@ -258,7 +258,6 @@ def grid_sampler(
         align_corners: -1 and 1 are the middles of the corner elements, not their outer edges.
 
     Example:
-        >>> import tinytorch as torch
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
         >>> torch.grid_sampler(image, torch.zeros(1, 1, 1, 2), 0, 0, True)
         tensor([[[[1.5000]]]])
@@ -357,7 +356,6 @@ def grid_sampler_2d(
     """Return images (N, C, H, W) sampled at the places of `grid`; see `grid_sampler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.grid_sampler_2d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
         tensor([[[[1.]]]])
     """
@@ -371,7 +369,6 @@ def grid_sampler_3d(
     """Return volumes (N, C, D, H, W) sampled at the places of `grid`; see `grid_sampler`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.grid_sampler_3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, False)
         tensor([[[[[1.]]]]])
     """
@@ -383,7 +380,6 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
     """Return the places to sample an image at for affine maps `theta`; see `nn.functional.affine_grid`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.affine_grid_generator(torch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), True)
         tensor([[[[-1.,  0.],
                   [ 1.,  0.]]]])

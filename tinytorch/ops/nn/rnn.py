@@ -386,7 +386,6 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         RuntimeError: sizes or dtypes do not fit; there is no step.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.LSTM(3, 4)
         >>> hx = (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))
         >>> out, h, c = torch.lstm(torch.ones(5, 2, 3), hx, layer._flat_weights, True, 1, 0.0, False, False, False)
@@ -435,7 +434,6 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     Arguments as `lstm`, but `hx` is one tensor.
 
     Example:
-        >>> import tinytorch as torch
         >>> layer = torch.nn.GRU(3, 4)
         >>> hx = torch.zeros(1, 2, 4)
         >>> out, h = torch.gru(torch.ones(5, 2, 3), hx, layer._flat_weights, True, 1, 0.0, False, False, False)
@@ -453,7 +451,6 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Return output and last state of recurrent layers with tanh; see `nn.RNN`. Arguments as `gru`.
 
     Example:
-        >>> import tinytorch as torch
         >>> weights = [torch.eye(1), torch.eye(1)]
         >>> torch.rnn_tanh(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[1]
         tensor([[[0.9427]]])
@@ -469,7 +466,6 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Return output and last state of recurrent layers with rectifiers; see `nn.RNN`. Arguments as `gru`.
 
     Example:
-        >>> import tinytorch as torch
         >>> weights = [torch.eye(1), torch.eye(1)]
         >>> torch.rnn_relu(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[1]
         tensor([[[2.]]])
@@ -544,7 +540,6 @@ def lstm_cell(
         RuntimeError: sizes or dtypes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> zeros = torch.zeros(1, 1)
         >>> torch.lstm_cell(torch.ones(1, 1), (zeros, zeros), torch.ones(4, 1), torch.ones(4, 1))
         (tensor([[0.3696]]), tensor([[0.5568]]))
@@ -579,7 +574,6 @@ def gru_cell(
         RuntimeError: sizes or dtypes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
         tensor([[0.2048]])
     """
@@ -607,7 +601,6 @@ def rnn_tanh_cell(
         RuntimeError: sizes or dtypes do not fit.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
         tensor([[0.7616]])
     """
@@ -622,7 +615,6 @@ def rnn_relu_cell(
     """Return `relu(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`. Arguments as `rnn_tanh_cell`.
 
     Example:
-        >>> import tinytorch as torch
         >>> torch.rnn_relu_cell(torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1))
         tensor([[2.]])
     """

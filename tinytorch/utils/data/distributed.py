@@ -30,7 +30,6 @@ class DistributedSampler(Sampler[int]):
         ValueError: there is no part of this number.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.utils.data.distributed import DistributedSampler
         >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
         [[0, 2, 4], [1, 3, 0]]
@@ -79,7 +78,6 @@ class DistributedSampler(Sampler[int]):
         """Set the epoch, on which the random order depends; call it before each.
 
         Example:
-            >>> import tinytorch as torch
             >>> sampler = torch.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0)
             >>> sampler.set_epoch(1)
             >>> len(list(sampler))

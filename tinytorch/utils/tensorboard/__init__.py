@@ -4,7 +4,6 @@
 
 Example:
     >>> import tempfile
-    >>> import tinytorch as torch
     >>> from tinytorch.utils.tensorboard import SummaryWriter
     >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(log_dir=folder) as writer:
     ...     writer.add_scalar("loss", torch.tensor(0.5), 1)

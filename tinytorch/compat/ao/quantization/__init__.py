@@ -17,7 +17,6 @@ class QuantStub(Module):
         qconfig: how; kept only.
 
     Example:
-        >>> import tinytorch as torch
         >>> from tinytorch.ao.quantization import QuantStub
         >>> QuantStub()(torch.ones(2))
         tensor([1., 1.])

@@ -1,0 +1,25 @@
+"""How examples in docstrings are run: they find the package as `torch`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinytorch
+
+PACKAGE = Path(tinytorch.__file__).parent
+
+#: Modules that only hand on what others write, and modules that have another name than their path says: of the latter
+#: `tests/test_docs.py` runs the examples.
+NOT_LOOKED_AT = ("__init__.py", "linalg.py", "special.py", "fft.py", "nn/functional/__init__.py", "compat")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Look for examples where they are written, and nowhere twice."""
+    return True if collection_path in [PACKAGE / each for each in NOT_LOOKED_AT] else None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def torch_in_examples(doctest_namespace: dict[str, Any]) -> None:
+    """Let docstrings begin with what they are about."""
+    doctest_namespace["torch"] = tinytorch
