@@ -1,4 +1,4 @@
-"""`replacing`: a file that is written whole or not at all, with nothing left over (floor 0).
+"""`replacing`: a file that is written whole or not at all, with nothing left over.
 
 Where the system has files without a name (`O_TMPFILE`, on Linux), the bytes go into such a one, which vanishes with the
 process that writes it; it gets its name when it is whole. Elsewhere they go into a file beside the target, with a name

@@ -1,4 +1,4 @@
-"""`torch.hub`: weights from the internet, and models that a directory's `hubconf.py` describes (floor 4)."""
+"""`torch.hub`: weights from the internet, and models that a directory's `hubconf.py` describes."""
 
 from __future__ import annotations
 

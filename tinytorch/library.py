@@ -1,4 +1,4 @@
-"""`torch.library`: operators of one's own, which `torch.ops` finds by name (floor 4).
+"""`torch.library`: operators of one's own, which `torch.ops` finds by name.
 
 An operator is a Python function of tensors, and if one is registered, a formula of its gradient; a call is a node of
 the graph. What PyTorch registers for tracing (`register_fake`) and for other devices is taken, and never called.

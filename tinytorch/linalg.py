@@ -1,4 +1,4 @@
-"""`torch.linalg`: systems, factorisations, norms, products and functions of matrices (floor 4)."""
+"""`torch.linalg`: systems, factorisations, norms, products and functions of matrices."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`torch.multiprocessing`: Python's `multiprocessing`, loaded when first used (floor 4).
+"""`torch.multiprocessing`: Python's `multiprocessing`, loaded when first used.
 
 Tensors in memory that `share_memory_` moved are shared with forked processes; what goes through a queue is copied.
 """

@@ -1,4 +1,4 @@
-"""`torch.random`: the generator's seed and state, and `fork_rng` (floor 4)."""
+"""`torch.random`: the generator's seed and state, and `fork_rng`."""
 
 from tinytorch.ops.random import (
     default_generator,

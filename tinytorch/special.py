@@ -1,6 +1,6 @@
 """`torch.special`: the gamma and Bessel families, the normal distribution's functions, orthogonal polynomials.
 
-(Floor 4: the functions are those of `ops/special.py`, and some of `torch`'s own under the names that SciPy gives them.)
+(The functions are those of `ops/special.py`, and some of `torch`'s own under the names that SciPy gives them.)
 """
 
 from typing import TYPE_CHECKING

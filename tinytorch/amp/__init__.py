@@ -1,4 +1,4 @@
-"""`torch.amp`: `autocast` and `GradScaler` (floor 4).
+"""`torch.amp`: `autocast` and `GradScaler`.
 
 On the CPU `autocast` runs what PyTorch runs so in bfloat16 or float16: the functions of `lists.py`. There is no GPU
 here, so `autocast("cuda")` warns and switches itself off, as it does in PyTorch without one. `GradScaler` scales and

@@ -1,4 +1,4 @@
-"""Anomaly detection: which line of the forward pass made a NaN, or an error, in the backward pass (floor 2).
+"""Anomaly detection: which line of the forward pass made a NaN, or an error, in the backward pass.
 
 Source: PyTorch's `torch.autograd.detect_anomaly`.
 """
@@ -21,7 +21,7 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: Where the frames of an op itself are: they say nothing to its caller.
-_MACHINERY = tuple([_HERE + each for each in ("autograd" + os.sep, "ops" + os.sep, "methods.py")])
+_MACHINERY = tuple([_HERE + each for each in ("core" + os.sep, "autograd" + os.sep, "ops" + os.sep)])
 
 
 class Anomaly(DispatchMode):

@@ -1,4 +1,4 @@
-"""Where programs import `detect_anomaly` and `set_detect_anomaly` from (floor 4)."""
+"""Where programs import `detect_anomaly` and `set_detect_anomaly` from."""
 
 from tinytorch.autograd.anomaly import detect_anomaly, set_detect_anomaly
 

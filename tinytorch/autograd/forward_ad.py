@@ -1,4 +1,4 @@
-"""Forward-mode automatic differentiation: dual tensors, a tangent beside each primal (floor 2).
+"""Forward-mode automatic differentiation: dual tensors, a tangent beside each primal.
 
 A `Level` is a dispatch mode that knows the tangents of tensors: while it is on, it computes beside every op `y = f(x)`
 the tangent of `y`, the Jacobian of `f` times the tangent of `x`. No op needs a rule of its own for that:

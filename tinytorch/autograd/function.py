@@ -1,4 +1,4 @@
-"""The user's own ops: `Function`, with `ctx` (floor 2). A call is a node whose rule is a class.
+"""The user's own ops: `Function`, with `ctx`. A call is a node whose rule is a class.
 
 A node keeps what the graph needs, and `ctx` (a `BackwardCFunction`) is its face for users: `y.grad_fn` is `ctx`, whose
 attributes are all the user's, whatever their names. A face is made when it is asked for, and is not kept by its node:

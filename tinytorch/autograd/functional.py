@@ -1,4 +1,4 @@
-"""Derivatives of functions: `jacobian`, `hessian`, `vjp`, `jvp`, `hvp`, `vhp` (floor 4).
+"""Derivatives of functions: `jacobian`, `hessian`, `vjp`, `jvp`, `hvp`, `vhp`.
 
 Each calls the function on copies of the inputs that share their memory, and walks that graph alone: no `.grad` is
 touched. Source: PyTorch's `torch.autograd.functional`.

@@ -1,4 +1,4 @@
-"""Checks of derivatives against finite differences: `gradcheck`, `gradgradcheck` (floor 4).
+"""Checks of derivatives against finite differences: `gradcheck`, `gradgradcheck`.
 
 Every check sees the function as a Jacobian per input and floating-point output, one row per element of the input and
 one column per element of the output: taken numerically row by row, by backward column by column, by forward mode row

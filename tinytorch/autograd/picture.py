@@ -1,4 +1,4 @@
-"""The graph as a picture: Mermaid, DOT, and SVG laid out here (floor 4).
+"""The graph as a picture: Mermaid, DOT, and SVG laid out here.
 
 The layout is Sugiyama's: each box gets a layer below those of its inputs; what leads past layers passes them as a
 *bend*, a box without size; boxes are ordered within their layers by the mean place of their neighbours, so that few

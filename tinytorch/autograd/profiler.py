@@ -1,4 +1,4 @@
-"""`torch.autograd.profiler`: how long each op and each step backward took (floor 4).
+"""`torch.autograd.profiler`: how long each op and each step backward took.
 
 A profile is a dispatch mode: it notes every call of an op, and makes events of the notes only when these are asked
 for. Functions that consist of ops (`F.softmax`, a layer) show as these; what the engine or a kernel does without an

@@ -1,4 +1,4 @@
-"""What a profile found: events, averages of them, and their table (floor 4). `autograd.profiler` records them.
+"""What a profile found: events, averages of them, and their table. `autograd.profiler` records them.
 
 Source: PyTorch's `torch.autograd.profiler_util`, whose names and formats these are.
 """

@@ -1,4 +1,4 @@
-"""Hooks on what a graph saves: pack it, move it, allow writes to it (floor 2). `autograd.graph` has PyTorch's names.
+"""Hooks on what a graph saves: pack it, move it, allow writes to it. `autograd.graph` has PyTorch's names.
 
 Each is a dispatch mode that looks, after a call, at the node that the call left. Source: "Hooks for saved tensors" of
 PyTorch's autograd notes.

@@ -1,4 +1,4 @@
-"""`torch._C`: of PyTorch's compiled module, what packages name when they are imported (floor 4)."""
+"""`torch._C`: of PyTorch's compiled module, what packages name when they are imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch._VF`: the functions of `torch` under the name by which older recurrent layers call them (floor 4)."""
+"""`torch._VF`: the functions of `torch` under the name by which older recurrent layers call them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.__config__`: what the library runs on, as text for bug reports (floor 4)."""
+"""`torch.__config__`: what the library runs on, as text for bug reports."""
 
 from __future__ import annotations
 

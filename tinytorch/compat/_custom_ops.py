@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch._custom_ops`, for what `torch.library` has (floor 4)."""
+"""PyTorch's name, `torch._custom_ops`, for what `torch.library` has."""
 
 from tinytorch.library import custom_op, impl
 

@@ -1,4 +1,4 @@
-"""`torch._logging`: what PyTorch's compiler logs; nothing is compiled, so nothing is logged (floor 4)."""
+"""`torch._logging`: what PyTorch's compiler logs; nothing is compiled, so nothing is logged."""
 
 from __future__ import annotations
 

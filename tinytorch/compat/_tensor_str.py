@@ -1,4 +1,4 @@
-"""`torch._tensor_str`: how tensors are printed (floor 4). Private in PyTorch too, but packages use it."""
+"""`torch._tensor_str`: how tensors are printed. Private in PyTorch too, but packages use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch._utils`: what programs take from there, gradients laid side by side above all (floor 4)."""
+"""`torch._utils`: what programs take from there, gradients laid side by side above all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of device answers that is not there: `torch.cuda` and `torch.xpu` all of it, others in part (floor 4).
+"""What a kind of device answers that is not there: `torch.cuda` and `torch.xpu` all of it, others in part.
 
 As in PyTorch: seeding does nothing, no memory is in use, and what needs the device raises.
 """

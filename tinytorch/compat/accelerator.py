@@ -1,4 +1,4 @@
-"""`torch.accelerator`, as PyTorch's quickstart asks it: there is none (floor 4)."""
+"""`torch.accelerator`, as PyTorch's quickstart asks it: there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs assert: `torch._check` and its kin, `torch._assert`, and `torch.sym_int` and its kin (floor 4).
+"""What programs assert: `torch._check` and its kin, `torch._assert`, and `torch.sym_int` and its kin.
 
 PyTorch's compiler reads these as facts about sizes; without a compiler they are assertions, and Python's arithmetic.
 """

@@ -1,4 +1,4 @@
-"""`torch.compile` and `torch.compiler`: nothing is compiled, functions run as they are (floor 4).
+"""`torch.compile` and `torch.compiler`: nothing is compiled, functions run as they are.
 
 PyTorch's `compile` changes the speed of a program, not its results; so a program that calls it runs unchanged.
 """

@@ -1,4 +1,4 @@
-"""`torch._foreach_add` and its kin: an operation on each tensor of a list, as optimizers are written with (floor 4).
+"""`torch._foreach_add` and its kin: an operation on each tensor of a list, as optimizers are written with.
 
 PyTorch runs one kernel for the whole list. Here they are the tensors' methods, called in turn.
 """

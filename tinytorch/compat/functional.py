@@ -1,4 +1,4 @@
-"""`torch.functional`: the functions that PyTorch defines there (floor 4)."""
+"""`torch.functional`: the functions that PyTorch defines there."""
 
 from tinytorch import (
     atleast_1d,

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that are not there yet (floor 4)."""
+"""`torch.futures`: results that are not there yet."""
 
 from __future__ import annotations
 

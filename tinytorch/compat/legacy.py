@@ -1,4 +1,4 @@
-"""PyTorch's older ways that programs still use: `FloatTensor`, `LongTensor`, …, `Variable` (floor 4)."""
+"""PyTorch's older ways that programs still use: `FloatTensor`, `LongTensor`, …, `Variable`."""
 
 from __future__ import annotations
 

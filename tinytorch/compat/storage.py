@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory that tensors lie in (floor 4)."""
+"""`torch.storage`: the memory that tensors lie in."""
 
 from tinytorch.ops.memory import TypedStorage, UntypedStorage
 

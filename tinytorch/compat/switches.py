@@ -1,4 +1,4 @@
-"""Settings of the whole process, as programs make them before they start: threads, determinism, precision (floor 4).
+"""Settings of the whole process, as programs make them before they start: threads, determinism, precision.
 
 `set_num_threads` sets the threads of the OpenBLAS that NumPy brings along, where that can be found, and those that work
 on large arrays. The other settings have no effect on the numbers, which are always deterministic and of full precision:

@@ -1,4 +1,4 @@
-"""`torch.torch_version`: versions that compare with texts and tuples (floor 4)."""
+"""`torch.torch_version`: versions that compare with texts and tuples."""
 
 from __future__ import annotations
 

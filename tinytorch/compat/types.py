@@ -1,4 +1,4 @@
-"""`torch.types`: names for annotations (floor 4)."""
+"""`torch.types`: names for annotations."""
 
 from __future__ import annotations
 

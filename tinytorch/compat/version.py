@@ -1,4 +1,4 @@
-"""`torch.version`: which version this is, and what it was built for (floor 4)."""
+"""`torch.version`: which version this is, and what it was built for."""
 
 from __future__ import annotations
 

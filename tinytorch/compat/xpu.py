@@ -1,4 +1,4 @@
-"""`torch.xpu`: Intel's GPUs, of which there are none (floor 4)."""
+"""`torch.xpu`: Intel's GPUs, of which there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`device`, and the switch of the memory allocator (floor 0). The only file that will ever name CuPy."""
+"""`device`, and the switch of the memory allocator. The only file that will ever name CuPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The element types, PyTorch's promotion rules, and the default type (floor 0: no Tensor here).
+"""The element types, PyTorch's promotion rules, and the default type.
 
 A `dtype` is PyTorch's name for an element type; `dtype.numpy` is NumPy's. The rules of promotion are one table
 (`_PROMOTED`) and one function (`result_dtype`); everything else asks them.

@@ -1,4 +1,4 @@
-"""The graph: `Node`, `AccumulateGrad`, hooks and their handles; and `torch.autograd.graph` (floor 2).
+"""The graph: `Node`, `AccumulateGrad`, hooks and their handles; and `torch.autograd.graph`.
 
 An *edge* is a pair `(node, number)`: the node that made a tensor, and which of its outputs the tensor is. A tensor
 that requires grad and has no edge is a leaf; the edge to it is `(AccumulateGrad, 0)`, made when first needed.

@@ -1,4 +1,4 @@
-"""In-place variants of ops, and how a write enters the graph (floor 2).
+"""In-place variants of ops, and how a write enters the graph.
 
 Writing to a tensor that is no view gives it a new node. Writing to a view gives its *base* a new node, `CopySlices`:
 the base as it was, with the view's part replaced. Views of that base notice by the version (see `view.py`).

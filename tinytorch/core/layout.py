@@ -1,4 +1,4 @@
-"""PyTorch's names for how tensors lie in memory: accepted, since NumPy's strides say it all (floor 0)."""
+"""PyTorch's names for how tensors lie in memory: accepted, since NumPy's strides say it all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an op is declared, called and recorded (floor 2): `@op`, `pointwise`, `Op`.
+"""How an op is declared, called and recorded: `@op`, `pointwise`, `Op`.
 
 An op is a NumPy function (its kernel) plus, by argument name, the formula of its gradient. A formula's parameter
 names say what it needs: `g`, the gradient of the output, comes first; then any argument of the op, `out`,

@@ -1,4 +1,4 @@
-"""Elementwise work on large arrays, shared among threads (floor 1).
+"""Elementwise work on large arrays, shared among threads.
 
 NumPy's loops let go of the interpreter's lock, so that Python threads run them side by side. To hand a piece to
 another thread takes some ten microseconds: only large arrays are shared out. The result is the same, bit for bit.

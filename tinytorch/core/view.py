@@ -1,4 +1,4 @@
-"""Views: which memory a tensor shares, and how its place in the graph follows writes to it (floor 2).
+"""Views: which memory a tensor shares, and how its place in the graph follows writes to it.
 
 A view knows its base, the tensor that owns the memory. A write in place counts the memory's version up; a view whose
 `seen` version is older takes a new edge when it is next asked for one: a step from what its base has become by then.

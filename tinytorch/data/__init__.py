@@ -1,4 +1,4 @@
-"""Datasets, samplers, collation and the `DataLoader`; image datasets and transforms (floor 4).
+"""Datasets, samplers, collation and the `DataLoader`; image datasets and transforms.
 
 `tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have
 torchvision's names.

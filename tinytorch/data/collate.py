@@ -1,4 +1,4 @@
-"""Collation: how a list of samples becomes a batch (floor 4)."""
+"""Collation: how a list of samples becomes a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `DataLoader`: batches of a dataset, in the order of a sampler (floor 4)."""
+"""The `DataLoader`: batches of a dataset, in the order of a sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets: where samples come from, and how existing datasets are combined (floor 4).
+"""Datasets: where samples come from, and how existing datasets are combined.
 
 A dataset answers `dataset[index]` with one sample. It may answer for many samples at once in two
 ways, both optional:

@@ -1,4 +1,4 @@
-"""Samplers: in which order a `DataLoader` reads a map-style dataset (floor 4).
+"""Samplers: in which order a `DataLoader` reads a map-style dataset.
 
 Each draws what PyTorch's sampler of the same name draws, in the same order, so the same seed gives
 the same order of samples and leaves the generator in the same state.

@@ -1,4 +1,4 @@
-"""Transforms of images with torchvision's names: ToTensor, Normalize, Compose, Lambda (floor 4).
+"""Transforms of images with torchvision's names: ToTensor, Normalize, Compose, Lambda.
 
 A transform is any callable of one image. One that can work on many images at once says so by a
 second method, `__batch__(images)`, which returns what stacking the results of the single calls

@@ -1,4 +1,4 @@
-"""Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST` (floor 4).
+"""Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST`.
 
 Each is four files, images and labels for training and test, in the idx format: a magic number (two
 zero bytes, the element type, the number of dimensions), the sizes as big-endian 32-bit integers,

@@ -1,4 +1,4 @@
-"""Worker processes of the `DataLoader`: what they run, and how they are started, fed and ended (floor 4).
+"""Worker processes of the `DataLoader`: what they run, and how they are started, fed and ended.
 
 Each worker has two channels of its own to the main process: one for tasks (indices) and one for results. A worker
 answers its tasks in their order, so that the main process knows which channel the next batch comes from; no lock is

@@ -1,4 +1,4 @@
-"""`torch.distributed`, as in a process that is no part of a group: programs ask whether it is (floor 4)."""
+"""`torch.distributed`, as in a process that is no part of a group: programs ask whether it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: exchanges with gradients, which need a group of processes as the others do (floor 4)."""
+"""`torch.distributed.nn`: exchanges with gradients, which need a group of processes as the others do."""
 
 from tinytorch.distributed import (
     all_gather,

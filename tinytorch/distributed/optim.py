@@ -1,4 +1,4 @@
-"""`torch.distributed.optim`: programs ask whether an optimizer shares its state among processes (floor 4)."""
+"""`torch.distributed.optim`: programs ask whether an optimizer shares its state among processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.rpc`: calls of other processes' functions, which need a group of processes (floor 4)."""
+"""`torch.distributed.rpc`: calls of other processes' functions, which need a group of processes."""
 
 from tinytorch.distributed import init_process_group
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: tensors in parts on several processes: there are none, programs ask (floor 4)."""
+"""`torch.distributed.tensor`: tensors in parts on several processes: there are none, programs ask."""
 
 from typing import Any
 

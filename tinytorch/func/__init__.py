@@ -1,4 +1,4 @@
-"""`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely (floor 4)."""
+"""`torch.func`: transforms of functions, `grad(f)`, `jacrev(f)` …, which nest freely."""
 
 from tinytorch.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from tinytorch.func.rearrange import rearrange

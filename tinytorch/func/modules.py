@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: `functional_call`, `stack_module_state` … (floor 4)."""
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state` …."""
 
 from __future__ import annotations
 

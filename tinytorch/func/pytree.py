@@ -1,4 +1,4 @@
-"""Containers of containers, taken apart into their leaves and put together again: `torch.utils._pytree` (floor 4).
+"""Containers of containers, taken apart into their leaves and put together again: `torch.utils._pytree`.
 
 Lists, tuples, named tuples, dictionaries, deques and what `register_pytree_node` made known are containers; all else,
 None too, is a leaf.

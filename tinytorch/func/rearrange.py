@@ -1,4 +1,4 @@
-"""`torch.func.rearrange`: dimensions permuted, split and merged, as a pattern says (floor 4).
+"""`torch.func.rearrange`: dimensions permuted, split and merged, as a pattern says.
 
 Source of the notation: A. Rogozhnikov, "Einops: Clear and Reliable Tensor Manipulations with Einstein-like Notation",
 ICLR 2022.

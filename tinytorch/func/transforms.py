@@ -1,4 +1,4 @@
-"""The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize` (floor 4).
+"""The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
 
 Forward transforms are levels of forward mode (`autograd/forward_ad.py`). Reverse transforms share one graph: each run
 of a function gets inputs of its own, leaves on the same memory whose node, `_Input`, leads on to where they came from.

@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark`: how long a statement takes (floor 4)."""
+"""`torch.utils.benchmark`: how long a statement takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`summary(model, input_size)`: a model's layers, their outputs, parameters, multiplications and memory (floor 5)."""
+"""`summary(model, input_size)`: a model's layers, their outputs, parameters, multiplications and memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Numerical kernels: arrays in, arrays out; NumPy and floor 0 only, never a Tensor."""
+"""Numerical kernels: arrays in, arrays out; NumPy and the facts of `core/` only, never a Tensor."""

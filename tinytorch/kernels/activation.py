@@ -1,4 +1,4 @@
-"""Activation functions on arrays, and the selection by a mask that they need (floor 1)."""
+"""Activation functions on arrays, and the selection by a mask that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention on arrays, a part of the batch at a time (floor 1).
+"""Scaled dot-product attention on arrays, a part of the batch at a time.
 
 The products of a head are small matrices, the scores of all heads together a large array: so each part goes through
 all steps while it is in the processor's cache, and large batches are shared among threads.

@@ -1,4 +1,4 @@
-"""Bessel functions of order 0 and 1, modified ones, and Airy's, on arrays (floor 1).
+"""Bessel functions of order 0 and 1, modified ones, and Airy's, on arrays.
 
 Near zero modified functions of the first kind are their power series, all terms of which are positive; everything
 else is a table: polynomials interpolated at Chebyshev points with 45 digits, each to 1e-18 of the function's smallest

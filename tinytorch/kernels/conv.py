@@ -1,4 +1,4 @@
-"""Convolutions of one to three spatial dimensions, as matrix products (floor 1).
+"""Convolutions of one to three spatial dimensions, as matrix products.
 
 `conv`, `conv_input` and `conv_weight` are one trilinear form seen from three sides: with `x` the input, `w` the weight
 and `y` the output, each returns the one that is missing. So each is the gradient of the others.

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification on arrays: probabilities of all alignments, by dynamic programming (floor 1).
+"""Connectionist temporal classification on arrays: probabilities of all alignments, by dynamic programming.
 
 Source:
     Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural

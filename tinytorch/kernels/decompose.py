@@ -1,4 +1,4 @@
-"""Factorisations of matrices and solutions of systems, over stacks of matrices (floor 1).
+"""Factorisations of matrices and solutions of systems, over stacks of matrices.
 
 They are `np.linalg`'s where NumPy hands out what LAPACK computes. What is written here works on `(..., m, n)` at once:
 loops run over columns (or blocks of them), never over the stack, but for the error paths and `ldl`. Results have the

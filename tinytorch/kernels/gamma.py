@@ -1,4 +1,4 @@
-"""The gamma function's family on arrays: its logarithm and the derivatives of that, zeta, incomplete gamma (floor 1).
+"""The gamma function's family on arrays: its logarithm and the derivatives of that, zeta, incomplete gamma.
 
 The tables are polynomials interpolated at Chebyshev points with 45 digits, each to 1e-18 of the function's smallest
 value on its interval: what remains is rounding. Formulas by their numbers are those of the NIST Digital Library of

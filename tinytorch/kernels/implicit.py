@@ -1,4 +1,4 @@
-"""How a gamma or beta number moves with its parameter when the uniform behind it stays (floor 1).
+"""How a gamma or beta number moves with its parameter when the uniform behind it stays.
 
 With F the cumulative distribution and p the density at x that is -(dF/dα) / p: the implicit
 reparameterization gradient of Figurnov, Mohamed and Mnih (2018). It is computed to about 1e-12

@@ -1,4 +1,4 @@
-"""Reading and writing arrays by index: masks, index arrays, gather and scatter, sorting, searching (floor 1).
+"""Reading and writing arrays by index: masks, index arrays, gather and scatter, sorting, searching.
 
 `np.add.at` adds row by row, slowly; on flat positions in a vector it has a fast loop. So whatever is added to places
 that may coincide goes through `add_at` with positions in the flattened array.

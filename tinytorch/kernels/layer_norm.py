@@ -1,4 +1,4 @@
-"""Layer normalisation on arrays, in few passes: sums over rows and columns are left to BLAS (floor 1).
+"""Layer normalisation on arrays, in few passes: sums over rows and columns are left to BLAS.
 
 Of large arrays each thread takes a part of the rows, a block of them at a time, through all passes.
 """

@@ -1,4 +1,4 @@
-"""Losses on arrays: forward, and the gradients that are worth a pass of their own (floor 1).
+"""Losses on arrays: forward, and the gradients that are worth a pass of their own.
 
 Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` brings other shapes
 into this one.

@@ -1,4 +1,4 @@
-"""Normalisation on arrays: means and variances of channels or groups, and what is made of them (floor 1).
+"""Normalisation on arrays: means and variances of channels or groups, and what is made of them.
 
 All kernels see an input as (N, C, M): samples, channels, places. A channel's mean and variance are of all samples
 ("batch"), those of a group of one sample's ("group"). What follows is the same for both: each channel of each sample is

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials of degree n at x, on arrays: three-term recurrences (DLMF 18.9), n an array too (floor 1)."""
+"""Orthogonal polynomials of degree n at x, on arrays: three-term recurrences (DLMF 18.9), n an array too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maxima and averages of windows, on arrays (floor 1).
+"""Maxima and averages of windows, on arrays.
 
 The arrays have the shape (planes, *spatial). A maximum of a box is the maximum, along one axis, of the maxima along
 the next one: axis by axis, a window of k x k elements takes 2 k passes over whole arrays instead of k * k. The same

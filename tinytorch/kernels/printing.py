@@ -1,4 +1,4 @@
-"""An array as the text that PyTorch prints for a tensor (floor 1: arrays in, text out).
+"""An array as the text that PyTorch prints for a tensor: arrays in, text out.
 
 The text is made in three steps. `_shown` turns the array into nested lists of Python numbers, with
 `...` where a long dimension is cut. `_float_format` looks at all the numbers that will be shown and

@@ -1,4 +1,4 @@
-"""PyTorch's CPU random numbers, bit for bit: the generator, and what fills arrays (floor 1).
+"""PyTorch's CPU random numbers, bit for bit: the generator, and what fills arrays.
 
 PyTorch draws 32-bit words from MT19937, the Mersenne Twister; NumPy has the same engine. What is
 made of the words follows PyTorch's x86 build to the last bit, which takes more than the formulas:

@@ -1,4 +1,4 @@
-"""Reductions of arrays: which axes, sums that stay accurate, order statistics (floor 1)."""
+"""Reductions of arrays: which axes, sums that stay accurate, order statistics."""
 
 from __future__ import annotations
 

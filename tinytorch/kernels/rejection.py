@@ -1,4 +1,4 @@
-"""PyTorch's numbers of the gamma, Poisson and binomial distributions, by rejection (floor 1).
+"""PyTorch's numbers of the gamma, Poisson and binomial distributions, by rejection.
 
 How many words of the generator a number takes depends on which candidates are rejected, and so
 where the next number starts: such numbers are made one after the other, in Python's loop. What does

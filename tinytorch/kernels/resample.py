@@ -1,4 +1,4 @@
-"""Resampling: linear maps along the axes of an array (floor 1).
+"""Resampling: linear maps along the axes of an array.
 
 To resize an image is to multiply it by a matrix from the left, for its columns, and by one from the right, for its
 rows. The matrices are bands: an element of the output depends on few of the input, which lie side by side. So they

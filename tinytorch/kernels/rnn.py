@@ -1,4 +1,4 @@
-"""Recurrent layers: one layer in one direction over whole sequences, and its gradients (floor 1).
+"""Recurrent layers: one layer in one direction over whole sequences, and its gradients.
 
 Arrays are kept with features before the batch: a step's gates are a matrix (gates, batch). So each gate is one
 contiguous block, which ufuncs work on in place, and a step's product has the weights as its first factor.

@@ -1,4 +1,4 @@
-"""Shapes of arrays: checked sizes, views with other strides, joining and triangles (floor 1)."""
+"""Shapes of arrays: checked sizes, views with other strides, joining and triangles."""
 
 from __future__ import annotations
 

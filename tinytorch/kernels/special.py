@@ -1,4 +1,4 @@
-"""Special functions that NumPy lacks, on arrays (floor 1).
+"""Special functions that NumPy lacks, on arrays.
 
 erf and erfc are two polynomials each, interpolated at Chebyshev points with 50 digits: `erf(x) / x` as a function of
 x² in [0, 1], and `(1 + 2x) exp(x²) erfc(x)` as a function of t = (x - 2) / (x + 2) from 1 to infinity. Their relative

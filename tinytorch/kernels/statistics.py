@@ -1,4 +1,4 @@
-"""Order statistics and histograms of arrays (floor 1)."""
+"""Order statistics and histograms of arrays."""
 
 from __future__ import annotations
 

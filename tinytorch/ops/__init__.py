@@ -1,4 +1,4 @@
-"""The calculus: each op's kernel with the formulas of its gradient (floor 3).
+"""The calculus: each op's kernel with the formulas of its gradient.
 
 | module | what |
 |---|---|

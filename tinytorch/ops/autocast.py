@@ -1,12 +1,14 @@
-"""Autocasting, as the functions that it changes see it (floor 2). What users call is in `amp/`.
+"""Autocasting, as the functions that it changes see it. What users call is in `amp/`.
 
-While a thread autocasts, `local.state.autocast` is an `Autocast`; else it is None. Which functions it changes is in
-the table of `amp/lists.py`. They are reached in three ways, none of which costs anything to speak of while no thread
-autocasts:
+While a thread autocasts, `local.state.autocast` is an `Autocast`; else it is None. Which functions it changes, and how,
+they say where they are declared (`autocast=`, see `register.public`). They are reached in three ways, none of which
+costs anything to speak of while no thread autocasts:
 
 - Functions that look at dtypes before they call an op, and are called often, begin with
-  `if autocast.on: input, other = autocast.lowered(input, other)`.
-- The others are wrapped, once, at import, by `lowering`, `raising` or `promoting`.
+  `if autocast.on: input, other = autocast.lowered(input, other)`: `matmul`, `mm`, `bmm`, convolutions and attention; the
+  losses, `pad`, `grid_sample` and `nn.functional.max_pool3d`; `cat` and `stack`; recurrent layers.
+- The others have a form that is changed by `lowering`, `raising`, `promoting` or `leaving`, made once at the declaration,
+  which the public function takes while somebody autocasts, and which is the method.
 - An op that is itself a public function (`linear`) is met by `Autocast` as a dispatch mode: always the first one, so
   that other modes see what it made of a call.
 

@@ -1,4 +1,4 @@
-"""What views give, as copies; tensors with a view of them replaced; views taken in place (floor 3).
+"""What views give, as copies; tensors with a view of them replaced; views taken in place.
 
 All of it is derived from the views of `shape.py`: a copy keeps the node of the view that it is a copy of, and what is
 replaced are the elements at the place of a view in memory.

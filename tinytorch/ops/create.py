@@ -1,4 +1,4 @@
-"""Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `arange`, … (floor 3).
+"""Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `arange`, ….
 
 None of these are recorded, so there are no gradients here; an exception is a copy of a tensor that
 `asarray` makes. The parameters `layout` and `pin_memory` are taken for PyTorch's sake: there is one

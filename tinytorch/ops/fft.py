@@ -1,4 +1,4 @@
-"""The functions of `torch.fft`: what takes and returns real numbers (floor 4).
+"""The functions of `torch.fft`: what takes and returns real numbers.
 
 Spectra are complex numbers, which are left out: `fft`, `rfft` and their kin raise NotImplementedError when called.
 """

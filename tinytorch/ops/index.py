@@ -1,4 +1,4 @@
-"""Reading and writing by index: `x[...]`, gather and scatter, masks, sorting, searching (floor 3).
+"""Reading and writing by index: `x[...]`, gather and scatter, masks, sorting, searching.
 
 Basic indexing (ints, slices, None, ...) gives views, one op for all its steps; indexing by tensors gives copies.
 Ops that write into a copy of their first argument are declared by `writing`, which makes their in-place form too.

@@ -1,4 +1,4 @@
-"""The memory of a tensor as PyTorch shows it: storages, `set_`, `resize_`, strides, DLPack (floor 3).
+"""The memory of a tensor as PyTorch shows it: storages, `set_`, `resize_`, strides, DLPack.
 
 A storage here is the NumPy array that owns a tensor's memory. So a storage that is resized, or a tensor that outgrows
 its own, gets *new* memory, and other tensors on the old one do not follow, as they would in PyTorch.

@@ -1,8 +1,8 @@
-"""`out=`: functions that write their result into tensors that they are given (floor 3).
+"""`out=`: public functions that write their result into tensors that they are given.
 
-One wrapper serves all of them. It is set on the names of the public modules when these are made, so methods, operators
-and what the ops call among themselves do not pass through it. What differs from function to function is in `RULES`:
-which dtypes `out` may have, and which overlap of `out` with the arguments PyTorch finds.
+`register.Function` comes here when a call has an `out`; methods, operators and what the ops call among themselves have
+none. What differs from function to function is in `RULES`: which dtypes `out` may have, and which overlap of `out` with
+the arguments PyTorch finds. A declaration names its rule.
 """
 
 from __future__ import annotations

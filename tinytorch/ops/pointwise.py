@@ -1,4 +1,4 @@
-"""Ops on each element: arithmetic, powers, exponentials, trigonometry, rounding, comparison, logic (floor 3).
+"""Ops on each element: arithmetic, powers, exponentials, trigonometry, rounding, comparison, logic.
 
 Each is one entry: NumPy's ufunc, and per argument the formula of its gradient.
 """

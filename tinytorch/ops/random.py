@@ -1,4 +1,4 @@
-"""Random tensors, with PyTorch's numbers from PyTorch's seeds (floor 3).
+"""Random tensors, with PyTorch's numbers from PyTorch's seeds.
 
 Every function draws from `default_generator` or from the `generator=` it is given. Gradients stop
 here: what is filled at random depends on no tensor, and what is drawn with a tensor's numbers as

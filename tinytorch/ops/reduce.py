@@ -1,4 +1,4 @@
-"""Ops that reduce dimensions, and cumulative ones: sums, extremes, moments, norms (floor 3)."""
+"""Ops that reduce dimensions, and cumulative ones: sums, extremes, moments, norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions with several results return: tuples whose parts have names (floor 0)."""
+"""What functions with several results return: tuples whose parts have names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes: views of a tensor's memory, copies in another arrangement, other dtypes (floor 3).
+"""Shapes: views of a tensor's memory, copies in another arrangement, other dtypes.
 
 Views are made everywhere, so they have a caller of their own, `view_op`. What PyTorch composes is composed here too,
 so that the graph shows the same nodes.

@@ -1,6 +1,6 @@
 """Special functions (the gamma and Bessel families, the normal distribution's, polynomials), and rarer pointwise ops.
 
-`torch.special` and the `torch` namespace share them (floor 3). Values are computed in float64 by `kernels/gamma.py`,
+`torch.special` and the `torch` namespace share them. Values are computed in float64 by `kernels/gamma.py`,
 `kernels/bessel.py`, `kernels/polynomials.py` and `kernels/special.py`, and rounded to the dtype asked for.
 """
 

@@ -1,4 +1,4 @@
-"""Order statistics, histograms, finite differences, reductions of segments (floor 3).
+"""Order statistics, histograms, finite differences, reductions of segments.
 
 What selects elements has PyTorch's rule for the gradient: it goes to the elements that were selected. Quantiles,
 differences and segments are made of other ops.

@@ -1,4 +1,4 @@
-"""`Optimizer`: groups of parameters, their state, and the step over them (floor 4).
+"""`Optimizer`: groups of parameters, their state, and the step over them.
 
 An optimizer of this package is two small methods: `_new_state`, what is kept for one parameter, and
 `_update`, which changes one parameter in place. Everything else stands here once. An optimizer

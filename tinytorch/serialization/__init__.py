@@ -1,4 +1,4 @@
-"""`save` and `load`: PyTorch's checkpoint files, written and read without PyTorch (floor 4).
+"""`save` and `load`: PyTorch's checkpoint files, written and read without PyTorch.
 
 A checkpoint is a zip archive whose records are stored, not compressed:
 

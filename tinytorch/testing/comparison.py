@@ -1,4 +1,4 @@
-"""`assert_close`: compare tensors, numbers, and nested sequences and mappings of them (floor 4)."""
+"""`assert_close`: compare tensors, numbers, and nested sequences and mappings of them."""
 
 from __future__ import annotations
 

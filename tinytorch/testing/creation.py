@@ -1,4 +1,4 @@
-"""`make_tensor`: random inputs of any dtype (floor 4)."""
+"""`make_tensor`: random inputs of any dtype."""
 
 from __future__ import annotations
 

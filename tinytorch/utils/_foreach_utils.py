@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`: tensors in groups of one dtype, for optimizers with a `foreach` form (floor 4).
+"""`torch.utils._foreach_utils`: tensors in groups of one dtype, for optimizers with a `foreach` form.
 
 Private in PyTorch too, but packages of optimizers use it.
 """

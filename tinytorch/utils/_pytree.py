@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils._pytree`, for `tinytorch.func.pytree` (floor 4)."""
+"""PyTorch's name, `torch.utils._pytree`, for `tinytorch.func.pytree`."""
 
 from __future__ import annotations
 

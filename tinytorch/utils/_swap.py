@@ -1,4 +1,4 @@
-"""Two tensors exchange what they are: `torch.utils.swap_tensors` (floor 4)."""
+"""Two tensors exchange what they are: `torch.utils.swap_tensors`."""
 
 from __future__ import annotations
 

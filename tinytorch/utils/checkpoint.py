@@ -1,4 +1,4 @@
-"""Activation checkpoints: `checkpoint`, `checkpoint_sequential` (floor 4). They trade time for memory.
+"""Activation checkpoints: `checkpoint`, `checkpoint_sequential`. They trade time for memory.
 
 What a checkpointed function saves for backward is not kept; backward runs the function again when it comes there. In
 the variant without reentrance hooks on saved tensors do it: each tensor that is saved leaves an empty slot in the

@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`: memory handed to and taken from other libraries, without a copy (floor 4)."""
+"""`torch.utils.dlpack`: memory handed to and taken from other libraries, without a copy."""
 
 from tinytorch.ops.memory import from_dlpack, to_dlpack
 

@@ -1,4 +1,4 @@
-"""`torch.utils.flop_counter`: counting of floating-point operations, which is not done here (floor 4)."""
+"""`torch.utils.flop_counter`: counting of floating-point operations, which is not done here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils.hooks`: what registering a hook returns (floor 4)."""
+"""PyTorch's `torch.utils.hooks`: what registering a hook returns."""
 
 from __future__ import annotations
 

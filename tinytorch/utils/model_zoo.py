@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.model_zoo`, for loading weights from the internet (floor 4)."""
+"""PyTorch's name, `torch.utils.model_zoo`, for loading weights from the internet."""
 
 from tqdm import tqdm
 

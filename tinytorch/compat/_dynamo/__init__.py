@@ -1,4 +1,4 @@
-"""`torch._dynamo`: the compiler's settings, which programs write; nothing is compiled (floor 4)."""
+"""`torch._dynamo`: the compiler's settings, which programs write; nothing is compiled."""
 
 from __future__ import annotations
 

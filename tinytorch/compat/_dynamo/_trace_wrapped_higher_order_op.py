@@ -1,4 +1,4 @@
-"""`torch._dynamo._trace_wrapped_higher_order_op`: indices by tensors inside `vmap` (floor 4)."""
+"""`torch._dynamo._trace_wrapped_higher_order_op`: indices by tensors inside `vmap`."""
 
 __all__ = ["TransformGetItemToIndex"]
 

@@ -1,4 +1,4 @@
-"""`torch._dynamo.config`: settings without effect; programs write others as they like (floor 4)."""
+"""`torch._dynamo.config`: settings without effect; programs write others as they like."""
 
 suppress_errors = False
 verbose = False

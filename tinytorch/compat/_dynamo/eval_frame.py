@@ -1,4 +1,4 @@
-"""`torch._dynamo.eval_frame`: where programs look for the class of what `torch.compile` returns (floor 4)."""
+"""`torch._dynamo.eval_frame`: where programs look for the class of what `torch.compile` returns."""
 
 from ..compiler import OptimizedModule
 

@@ -1,4 +1,4 @@
-"""`torch._dynamo.utils`: what programs ask of the compiler (floor 4)."""
+"""`torch._dynamo.utils`: what programs ask of the compiler."""
 
 from typing import Any
 

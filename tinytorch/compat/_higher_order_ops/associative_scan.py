@@ -1,4 +1,4 @@
-"""`associative_scan` (floor 4)."""
+"""`associative_scan`."""
 
 from __future__ import annotations
 

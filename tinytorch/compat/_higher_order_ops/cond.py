@@ -1,4 +1,4 @@
-"""`torch._higher_order_ops.cond` (floor 4)."""
+"""`torch._higher_order_ops.cond`."""
 
 from ..compiler import cond
 

@@ -1,4 +1,4 @@
-"""`foreach_map`: an operator for each tensor of lists (floor 4)."""
+"""`foreach_map`: an operator for each tensor of lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`map`: a function for each part of tensors along their first dimension (floor 4)."""
+"""`map`: a function for each part of tensors along their first dimension."""
 
 from __future__ import annotations
 

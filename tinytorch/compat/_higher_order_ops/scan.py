@@ -1,4 +1,4 @@
-"""`scan`: a state carried along a dimension (floor 4)."""
+"""`scan`: a state carried along a dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch._higher_order_ops.while_loop` (floor 4)."""
+"""`torch._higher_order_ops.while_loop`."""
 
 from ..compiler import while_loop
 

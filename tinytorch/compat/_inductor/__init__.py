@@ -1,4 +1,4 @@
-"""`torch._inductor`: the settings of PyTorch's code generator; nothing is compiled (floor 4)."""
+"""`torch._inductor`: the settings of PyTorch's code generator; nothing is compiled."""
 
 from .._inductor import config
 

@@ -1,4 +1,4 @@
-"""`torch._inductor.config`: settings without effect; programs write others as they like (floor 4)."""
+"""`torch._inductor.config`: settings without effect; programs write others as they like."""
 
 import types
 

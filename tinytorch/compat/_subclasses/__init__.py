@@ -1,4 +1,4 @@
-"""`torch._subclasses`: kinds of tensors for tracing, of which there are none (floor 4)."""
+"""`torch._subclasses`: kinds of tensors for tracing, of which there are none."""
 
 from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 

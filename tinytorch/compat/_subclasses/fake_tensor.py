@@ -1,4 +1,4 @@
-"""`torch._subclasses.fake_tensor`: tensors without elements, of which there are none; programs ask (floor 4)."""
+"""`torch._subclasses.fake_tensor`: tensors without elements, of which there are none; programs ask."""
 
 from typing import Any, NoReturn
 

@@ -1,4 +1,4 @@
-"""`torch.ao`: of PyTorch's means to make models smaller, what models that could be quantised contain (floor 4)."""
+"""`torch.ao`: of PyTorch's means to make models smaller, what models that could be quantised contain."""
 
 from ..ao import quantization
 

@@ -1,4 +1,4 @@
-"""`torch.backends`: which libraries are there, and the switches that programs set for them (floor 4)."""
+"""`torch.backends`: which libraries are there, and the switches that programs set for them."""
 
 from ..backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 

@@ -1,4 +1,4 @@
-"""`torch.backends.cpu` (floor 4)."""
+"""`torch.backends.cpu`."""
 
 __all__ = ["get_cpu_capability"]
 

@@ -1,4 +1,4 @@
-"""`torch.cpu`: the one device that there is, with the functions that other devices have (floor 4)."""
+"""`torch.cpu`: the one device that there is, with the functions that other devices have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs ask of `torch.cuda` before they use it: there is no GPU here, and it says so (floor 4)."""
+"""What programs ask of `torch.cuda` before they use it: there is no GPU here, and it says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.memory`: none is in use (floor 4)."""
+"""`torch.cuda.memory`: none is in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which needs a GPU (floor 4)."""
+"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which needs a GPU."""
 
 from __future__ import annotations
 

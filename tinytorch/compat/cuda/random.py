@@ -1,4 +1,4 @@
-"""`torch.cuda.random`: there is no generator to seed (floor 4)."""
+"""`torch.cuda.random`: there is no generator to seed."""
 
 from ..absent import (
     get_rng_state_all,

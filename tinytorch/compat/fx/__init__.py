@@ -1,4 +1,4 @@
-"""`torch.fx`: nothing is traced, and what modules declare for tracing has no effect (floor 4).
+"""`torch.fx`: nothing is traced, and what modules declare for tracing has no effect.
 
 Modules say with `wrap` which functions a trace shall not look into, and ask whether they got a `Proxy` or a
 `GraphModule`. That works. Tracing itself, and what changes and runs traces, raises NotImplementedError.

@@ -1,4 +1,4 @@
-"""`torch.fx.graph`: the class of a trace, of which there are no objects (floor 4)."""
+"""`torch.fx.graph`: the class of a trace, of which there are no objects."""
 
 from typing import Any, NoReturn
 

@@ -1,4 +1,4 @@
-"""`torch.fx.graph_module`: the class of a module made of a trace, of which there are no objects (floor 4)."""
+"""`torch.fx.graph_module`: the class of a module made of a trace, of which there are no objects."""
 
 from typing import Any, NoReturn
 

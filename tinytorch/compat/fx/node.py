@@ -1,4 +1,4 @@
-"""`torch.fx.node`: the class of a step of a trace, of which there are no objects (floor 4)."""
+"""`torch.fx.node`: the class of a step of a trace, of which there are no objects."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn

@@ -1,4 +1,4 @@
-"""`torch.fx.proxy`: the classes of what stands for a value while a function is traced, and of what traces (floor 4)."""
+"""`torch.fx.proxy`: the classes of what stands for a value while a function is traced, and of what traces."""
 
 from typing import Any, NoReturn
 

@@ -1,4 +1,4 @@
-"""`torch.jit`: nothing is compiled; functions and modules run as they are (floor 4).
+"""`torch.jit`: nothing is compiled; functions and modules run as they are.
 
 TorchScript is a subset of Python with Python's meaning, so `script` can return what it is given. So can `trace`, with
 one difference: a trace keeps the way that the example took through `if` and `for`, and the function itself goes by its

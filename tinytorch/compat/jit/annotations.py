@@ -1,4 +1,4 @@
-"""`torch.jit.annotations`: types of arguments, which TorchScript's compiler reads (floor 4)."""
+"""`torch.jit.annotations`: types of arguments, which TorchScript's compiler reads."""
 
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 (modules import these here)
 

@@ -1,4 +1,4 @@
-"""`torch.onnx`: no models are exported; packages register how, and ask whether one is being (floor 4)."""
+"""`torch.onnx`: no models are exported; packages register how, and ask whether one is being."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.onnx.symbolic_helper`: what packages declare exports with, which are not made (floor 4)."""
+"""`torch.onnx.symbolic_helper`: what packages declare exports with, which are not made."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,1 +1,1 @@
-"""`torch.onnx.symbolic_opset11`: how operators are exported, which they are not (floor 4)."""
+"""`torch.onnx.symbolic_opset11`: how operators are exported, which they are not."""

@@ -1,4 +1,4 @@
-"""Factorisations of matrices, determinants, norms and products: one half of `torch.linalg` (floor 3).
+"""Factorisations of matrices, determinants, norms and products: one half of `torch.linalg`.
 
 The other half, inverses and systems, is `solve`. The kernels are LAPACK's, through `np.linalg`, over
 stacks of matrices. Each formula is Tensor code, so there are derivatives of every order; where an output is in it

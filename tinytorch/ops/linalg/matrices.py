@@ -1,4 +1,4 @@
-"""Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples (floor 3).
+"""Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples.
 
 Nearly all of it is made of the ops of `factor`, `solve` and others; `torch.linalg` is
 there.

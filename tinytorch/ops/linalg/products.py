@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is composed of them (floor 3).
+"""Products of matrices and vectors, and what is composed of them.
 
 Each product is one of a family closed under differentiation. With `N` for an operand as it is and
 `T` for a transposed one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT,

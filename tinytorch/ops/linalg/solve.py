@@ -1,4 +1,4 @@
-"""Inverses, systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg` (floor 3).
+"""Inverses, systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg`.
 
 The other half, factorisations and what is made of them, is `factor`. The kernels are LAPACK's, through
 `np.linalg`, over stacks of matrices. Each formula is Tensor code, so there are derivatives of every order.

@@ -1,4 +1,4 @@
-"""Attention: `scaled_dot_product_attention` and the function of several heads on it (floor 3)."""
+"""Attention: `scaled_dot_product_attention` and the function of several heads on it."""
 
 from __future__ import annotations
 

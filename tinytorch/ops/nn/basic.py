@@ -1,4 +1,4 @@
-"""Ops of neural networks: linear, activations, softmax, losses, normalisation (floor 3).
+"""Ops of neural networks: linear, activations, softmax, losses, normalisation.
 
 Where a formula is the gradient of an op that is itself linear (`nll_loss`, `embedding`,
 `constant_pad`), the two are each other's gradients, so that derivatives of every order come for

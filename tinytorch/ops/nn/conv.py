@@ -1,4 +1,4 @@
-"""Convolutions, transposed convolutions, and the columns of images (floor 3).
+"""Convolutions, transposed convolutions, and the columns of images.
 
 `_conv`, `_conv_input` and `_conv_weight` are one trilinear form of input, weight and output, seen from three sides: the
 gradients of each are the other two. So derivatives of every order cost one such product each, and the gradient of a

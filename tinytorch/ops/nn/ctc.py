@@ -1,4 +1,4 @@
-"""Connectionist temporal classification (floor 3)."""
+"""Connectionist temporal classification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table looked up in bags, and scaled in place: what `torch` itself offers of embeddings (floor 3)."""
+"""Rows of a table looked up in bags, and scaled in place: what `torch` itself offers of embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of batches, instances and groups of channels (floor 3).
+"""Normalisation by the statistics of batches, instances and groups of channels.
 
 Each has one rule for input, weight and bias. What it takes from the forward, mean and scale, is a cache: under
 `create_graph` the rule is Tensor code that begins at the input.

@@ -1,4 +1,4 @@
-"""Pooling: maxima and averages of windows, and maxima put back (floor 3).
+"""Pooling: maxima and averages of windows, and maxima put back.
 
 Two families are closed under differentiation. To choose elements at known places has as its gradient to put elements
 there, and the other way round; so a maximum, whose gradient is to put elements at its indices, has derivatives of

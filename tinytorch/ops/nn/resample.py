@@ -1,4 +1,4 @@
-"""Resizing and warping of images: interpolation along axes, and at the places of a grid (floor 3).
+"""Resizing and warping of images: interpolation along axes, and at the places of a grid.
 
 To resize is linear, and its transpose is a map of the same kind: one op has derivatives of every order. To sample at a
 grid is composed of Tensor operations, of gathered elements and weights that depend on the grid.

@@ -1,4 +1,4 @@
-"""Recurrent layers and cells, packed and padded sequences (floor 3).
+"""Recurrent layers and cells, packed and padded sequences.
 
 A layer in one direction over whole sequences is one op, with a joint rule. Under create_graph the rule is the gradient
 of the same layer composed of elementary ops, which has derivatives of every order.

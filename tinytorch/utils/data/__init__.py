@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data`, for what `tinytorch.data` holds (floor 4)."""
+"""PyTorch's name, `torch.utils.data`, for what `tinytorch.data` holds."""
 
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataloader import DataLoader, get_worker_info

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data.dataloader`, for `tinytorch.data.dataloader` (floor 4)."""
+"""PyTorch's name, `torch.utils.data.dataloader`, for `tinytorch.data.dataloader`."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data.dataset`, for `tinytorch.data.dataset` (floor 4)."""
+"""PyTorch's name, `torch.utils.data.dataset`, for `tinytorch.data.dataset`."""
 
 from tinytorch.data.dataset import (
     ChainDataset,

@@ -1,4 +1,4 @@
-"""`torch.utils.data.distributed`: the sampler of programs that run as several processes (floor 4)."""
+"""`torch.utils.data.distributed`: the sampler of programs that run as several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data.sampler`, for `tinytorch.data.sampler` (floor 4)."""
+"""PyTorch's name, `torch.utils.data.sampler`, for `tinytorch.data.sampler`."""
 
 from tinytorch.data.sampler import (
     BatchSampler,

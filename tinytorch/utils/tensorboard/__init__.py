@@ -1,4 +1,4 @@
-"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`) (floor 5).
+"""Files for TensorBoard, written by the package tensorboardX (the extra `tensorboard`).
 
 `SummaryWriter` is that package's, with PyTorch's names of arguments, and takes tensors wherever numbers or arrays go.
 

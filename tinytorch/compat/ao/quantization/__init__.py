@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: the modules that mark where a model could be quantised; none is (floor 4)."""
+"""`torch.ao.quantization`: the modules that mark where a model could be quantised; none is."""
 
 from __future__ import annotations
 

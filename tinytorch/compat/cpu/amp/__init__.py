@@ -1,4 +1,4 @@
-"""`torch.cpu.amp`: the older names of `torch.amp`, for "cpu" (floor 4).
+"""`torch.cpu.amp`: the older names of `torch.amp`, for "cpu".
 
 Example:
     >>> import warnings, tinytorch as torch

@@ -1,4 +1,4 @@
-"""`torch.cpu.amp.autocast_mode` (floor 4)."""
+"""`torch.cpu.amp.autocast_mode`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cpu.amp.grad_scaler` (floor 4)."""
+"""`torch.cpu.amp.grad_scaler`."""
 
 from __future__ import annotations
 

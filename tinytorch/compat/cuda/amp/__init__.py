@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`: the older names of `torch.amp`, for "cuda" (floor 4)."""
+"""`torch.cuda.amp`: the older names of `torch.amp`, for "cuda"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.amp.autocast_mode` (floor 4)."""
+"""`torch.cuda.amp.autocast_mode`."""
 
 from __future__ import annotations
 

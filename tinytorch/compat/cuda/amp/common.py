@@ -1,4 +1,4 @@
-"""`torch.cuda.amp.common` (floor 4)."""
+"""`torch.cuda.amp.common`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.amp.grad_scaler` (floor 4)."""
+"""`torch.cuda.amp.grad_scaler`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`torch.fx.experimental`: nothing is traced (floor 4)."""
+"""`torch.fx.experimental`: nothing is traced."""

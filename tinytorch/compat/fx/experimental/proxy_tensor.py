@@ -1,4 +1,4 @@
-"""`torch.fx.experimental.proxy_tensor`: nothing is traced; programs ask (floor 4)."""
+"""`torch.fx.experimental.proxy_tensor`: nothing is traced; programs ask."""
 
 __all__ = ["get_proxy_mode"]
 

@@ -1,4 +1,4 @@
-"""Where programs import the parts of a `DataLoader` from (floor 4)."""
+"""Where programs import the parts of a `DataLoader` from."""
 
 from tinytorch.utils.data._utils import collate, worker
 

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data._utils.collate`, for `tinytorch.data.collate` (floor 4)."""
+"""PyTorch's name, `torch.utils.data._utils.collate`, for `tinytorch.data.collate`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""PyTorch's name, `torch.utils.data._utils.worker`, for `tinytorch.data.worker` (floor 4)."""
+"""PyTorch's name, `torch.utils.data._utils.worker`, for `tinytorch.data.worker`."""
 
 from tinytorch.data.worker import WorkerInfo, get_worker_info
 
