@@ -37,7 +37,9 @@ OTHERS: dict[str, str] = {
     "core.device": "device",
     "core.dtypes": "",
     "core.layout": "",
-    "autograd.grad_mode": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
+    "autograd.grad_mode": """
+        enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled
+    """,
     "core.tensor": "",
     "func": "vmap",
     "futures": "Future",

@@ -1,4 +1,4 @@
-"""Write `tinytorch/core/tensor.pyi`: what editors and type checkers see of Tensor, the methods bound at import among it.
+"""Write `tinytorch/core/tensor.pyi`: what editors and type checkers see of Tensor, its declared methods among it.
 
 python scripts/make_stub.py            # write it
 python scripts/make_stub.py --check    # fail if it is not up to date

@@ -321,8 +321,8 @@ THEMSELVES = """
 #: What is no public function here.
 NONE_HERE = """
     _addmm_activation _convolution.deprecated _lu_with_info _native_multi_head_attention fake_quantize_per_tensor_affine
-    fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
-    fft_rfftn polar stft view_as_complex
+    fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft
+    fft_rfft2 fft_rfftn polar stft view_as_complex
 """
 
 

@@ -144,7 +144,10 @@ def test_kernels_know_no_tensor() -> None:
 
 
 #: What most programs do not need, or ask for by an import of their own.
-LATER = "amp autograd.forward_ad autograd.function autograd.gradcheck autograd.profiler compiler cuda data distributions fft func jit linalg nn optim serialization testing utils"
+LATER = """
+    amp autograd.forward_ad autograd.function autograd.gradcheck autograd.profiler compiler cuda data distributions fft
+    func jit linalg nn optim serialization testing utils
+"""
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -20,10 +20,12 @@ _blas.let_idle_threads_sleep()
 # Submodules that are for other devices, older programs and private names: `tinytorch.cuda` is `compat/cuda/`.
 __path__.append(f"{__path__[0]}/compat")
 
-# What Tensor has methods in; it comes with what it is made of.
-for _name in "moved autograd.api autograd.node autograd.references ops.copies ops.linalg.matrices ops.memory ops.nn.basic ops.operators ops.special ops.statistics ops.values".split():
+# What gives Tensor its methods; it comes with what it is made of.
+for _name in """
+    moved autograd.api autograd.node autograd.references ops.copies ops.linalg.matrices ops.memory
+    ops.nn.basic ops.operators ops.special ops.statistics ops.values
+""".split():
     _import_module(f"tinytorch.{_name}")
-
 _import_module("tinytorch.ops").enter_aten = lambda: _import_module("tinytorch.library")
 
 from tinytorch.core.tensor import Tensor

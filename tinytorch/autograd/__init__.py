@@ -1,4 +1,4 @@
-"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. A name is imported when it is first asked for."""
+"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. Names are imported when asked for."""
 
 import sys
 from importlib import import_module

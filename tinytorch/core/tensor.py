@@ -1,4 +1,4 @@
-"""`Tensor`: an array, and its place in the graph. Its methods are given to it where they are declared (`ops/register.py`)."""
+"""`Tensor`: an array, and its place in the graph. Its methods come from where they are declared (`ops/register.py`)."""
 
 from __future__ import annotations
 

@@ -176,7 +176,8 @@ RULES: dict[str, Rule] = {
     "boolean": Rule(_boolean, NOTHING),
     "amax": Rule(
         _same(
-            "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's dtype."
+            "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's "
+            "dtype."
         ),
         NOTHING,
     ),
@@ -200,8 +201,8 @@ RULES: dict[str, Rule] = {
     "scatter": Rule(_EXACT, ALL, strict=True),
     "searchsorted": Rule(
         _same(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-            "whether out_int32 flag is True, but we got output tensor's dtype {want}"
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
+            "on whether out_int32 flag is True, but we got output tensor's dtype {want}"
         ),
         ALL,
     ),
@@ -232,8 +233,8 @@ RULES: dict[str, Rule] = {
     "householder": Rule(_safely("torch.linalg.householder_product"), NOTHING),
     "ormqr": Rule(
         _same(
-            "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has dtype "
-            "{want}"
+            "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has "
+            "dtype {want}"
         ),
         NOTHING,
     ),

@@ -6,10 +6,10 @@
     def diff(input, n=1, dim=-1): ...
 
 `pointwise` declares an op (see `core/op.py`) and makes it public at once; `public` does the latter for what is declared
-below it: an op made by `@op` or `@view_op`, or a function that is composed of others. What the module keeps under the name is the function itself, for other ops
-and formulas to call. What users get is a `Function`, made here: it sees to `out=`, to NumPy's names of arguments, to
-autocasting and to classes that answer themselves (`__torch_function__`), and costs next to nothing where none of these
-is asked for. Methods of Tensor go past it.
+below it: an op made by `@op` or `@view_op`, or a function that is composed of others. What the module keeps under the
+name is the function itself, for other ops and formulas to call. What users get is a `Function`, made here: it sees to
+`out=`, to NumPy's names of arguments, to autocasting and to classes that answer themselves (`__torch_function__`), and
+costs next to nothing where none of these is asked for. Methods of Tensor go past it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
         return self._run(function, args, renamed)
 
     def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return arguments with NumPy's names replaced; None if there are none that the function does not have itself."""
+        """Return arguments with NumPy's names replaced; None if the function has none but its own."""
         if NUMPY.keys().isdisjoint(kwargs):
             return None
         renamed = {key if key in self.names else NUMPY.get(key, key): kwargs[key] for key in kwargs}
@@ -187,7 +187,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
             raise no_such_call(name, args, signatures)
 
     def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-        """Return PyTorch's error if what an attribute was missing of is an argument that is no tensor, else the error."""
+        """Return PyTorch's error if an attribute was missing of an argument that is no tensor, else the error itself."""
         given = error.obj
         if isinstance(given, Tensor):
             return error
@@ -235,7 +235,7 @@ def _of_operands(function: Function) -> Any:
 
 
 def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module that has public functions alone, and imports where they are declared.
+    """Return `__getattr__` and `__dir__` of a module that has public functions, and imports where they are declared.
 
     Args:
         module: its name, as `tinytorch.linalg`.
@@ -295,7 +295,7 @@ def public(
     """Make the function below public; it stays what it is.
 
     Args:
-        name: its name below `torch`, dotted ("linalg.inv"); by default its own name. "" for methods that are no function.
+        name: its name below `torch`, dotted ("linalg.inv"); by default its own. "" for methods that are no function.
         also: further names, separated by spaces.
         out: how it writes into `out=`: the name of a rule in `out.RULES`. None: it has no `out`, or sees to it itself.
         autocast: how it runs where its thread autocasts: "low" (in low precision), "float32", "widest" (in the widest
