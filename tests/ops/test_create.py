@@ -438,7 +438,7 @@ def last_digits(dtype: str, largest: float) -> dict[str, float]:
     if FUSED:
         return {"rtol": 0, "atol": 0}
     eps = 0 if "int" in dtype else float(np.finfo(dtype).eps)
-    return {"rtol": eps, "atol": eps * largest or 1}
+    return {"rtol": eps, "atol": eps * largest if eps else 1}
 
 
 @needs_oracle
