@@ -165,7 +165,7 @@ def parse(argv):
         parser.error("argument --penalty: should be 0 or more, and finite")
     if args.out:  # better now than after the training
         if sys.modules.get("matplotlib", ...) is None or not importlib.util.find_spec("matplotlib"):
-            parser.error("--out needs matplotlib: pip install 'tinytorch[plot]'")
+            parser.error("--out needs matplotlib: pip install matplotlib")
         try:
             open(args.out, "ab").close()
         except OSError as error:

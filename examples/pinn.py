@@ -178,9 +178,7 @@ def parse(argv):
         parser.error("argument --seed: should be from 0 to 2**64 - 1")
     if not args.no_plot:  # better now than after the training
         if importlib.util.find_spec("matplotlib") is None:
-            parser.error(
-                "the picture needs matplotlib: pip install 'tinytorch[plot]'; or --no-plot"
-            )
+            parser.error("the picture needs matplotlib: pip install matplotlib; or --no-plot")
         try:
             open(args.out, "ab").close()
         except OSError as error:

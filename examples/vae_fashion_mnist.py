@@ -132,7 +132,7 @@ def parse(argv):
             parser.error(f"argument --{name.replace('_', '-')}: should be above 0 and finite")
     if not args.no_plot:  # better now than after the training
         if sys.modules.get("PIL", ...) is None or importlib.util.find_spec("PIL") is None:
-            parser.error("the pictures need Pillow: pip install 'tinytorch[vision]'; or --no-plot")
+            parser.error("the pictures need Pillow: pip install pillow; or --no-plot")
         try:
             open(args.out, "ab").close()
         except OSError as error:

@@ -302,9 +302,9 @@ def stale() -> list[str]:
     """Return what is not up to date."""
     sections = survey()
     found = []
-    if not PAGE.exists() or PAGE.read_text() != page(sections):
+    if not PAGE.exists() or PAGE.read_text("utf-8") != page(sections):
         found.append("docs/coverage.md")
-    if count(sections) not in README.read_text():
+    if count(sections) not in README.read_text("utf-8"):
         found.append("README.md")
     return found
 
@@ -317,9 +317,9 @@ def main(arguments: list[str], say: Callable[[str], Any] = print) -> int:
             say(f"run scripts/make_coverage.py: {' and '.join(found)} not up to date")
         return int(bool(found))
     sections = survey()
-    PAGE.write_text(page(sections))
+    PAGE.write_text(page(sections), "utf-8")
     written = re.escape(COUNT).replace(r"\{have:,\}", r"[\d,]+").replace(r"\{all:,\}", r"[\d,]+")
-    README.write_text(re.sub(written, count(sections), README.read_text()))
+    README.write_text(re.sub(written, count(sections), README.read_text("utf-8")), "utf-8")
     for line in page(sections).splitlines():
         if line.startswith("|"):
             say(line)

@@ -759,7 +759,7 @@ except ImportError as error:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert printed.stdout == (
-        "bfloat16 needs the extra `bf16`: pip install 'tinytorch[bf16]' False torch.bfloat16\n"
+        "bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes False torch.bfloat16\n"
     )
 
 

@@ -239,7 +239,7 @@ def test_without_matplotlib(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = refusal(capsys, *SMALL, "--steps", "1")
-    assert "the picture needs matplotlib: pip install 'tinytorch[plot]'; or --no-plot" in said
+    assert "the picture needs matplotlib: pip install matplotlib; or --no-plot" in said
     pinn.main([*SMALL, "--steps", "1", "--no-plot"])
     assert relative_error(capsys.readouterr().out) > 0
     assert list(tmp_path.iterdir()) == []
@@ -515,8 +515,8 @@ def test_the_grid_of_pictures(tmp_path):
 @pytest.mark.parametrize(
     ("name", "arguments", "package", "words"),
     [
-        ("gan_2d", "--out out.png", "matplotlib", "pip install 'tinytorch[plot]'"),
-        ("vae_fashion_mnist", "", "PIL", "pip install 'tinytorch[vision]'; or --no-plot"),
+        ("gan_2d", "--out out.png", "matplotlib", "pip install matplotlib"),
+        ("vae_fashion_mnist", "", "PIL", "pip install pillow; or --no-plot"),
     ],
 )
 def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch, tmp_path):

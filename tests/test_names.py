@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
 import importlib
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -372,6 +374,31 @@ def test_state_dict_from_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     source.unlink()
     assert list(hub.load_state_dict_from_url(url)) == ["w"]  # it is there already
     assert "Downloading" in capsys.readouterr().out
+
+
+def test_a_download_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Short(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "20")
+            self.end_headers()
+            self.wfile.write(b"half" * int(self.path[1:]))
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    download = tinytorch.hub.download_url_to_file
+    with http.server.HTTPServer(("127.0.0.1", 0), Short) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=lambda: [server.handle_request() for _ in range(2)])
+        thread.start()
+        with pytest.raises(OSError, match="12 bytes are missing"):
+            download(f"{url}/2", str(tmp_path / "a"), progress=False)
+        assert os.listdir(tmp_path) == []
+        download(f"{url}/5", str(tmp_path / "a"), progress=False)
+        thread.join()
+    assert (tmp_path / "a").read_bytes() == b"half" * 5
 
 
 def test_models_of_a_directory(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 
 
 def blocks():
-    return re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def test_code_runs(tmp_path, monkeypatch, capsys):
@@ -35,20 +37,20 @@ def test_code_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_files_it_points_at_exist():
-    targets = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text())
+    targets = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text("utf-8"))
     assert len(targets) >= 4
     for target in targets:
         assert (README.parent / target).exists(), target
 
 
 def test_commands_name_what_exists():
-    text = README.read_text()
+    text = README.read_text("utf-8")
     for name in set(re.findall(r"python (\S+\.py)", text)):
         assert (README.parent / name).exists()
     for name in set(re.findall(r"python -m (\w+)", text)):
         assert importlib.util.find_spec(name) is not None
     extras = set(re.findall(r"-e '\.\[(.+?)\]'", text))
-    offered = tomllib.loads((README.parent / "pyproject.toml").read_text())["project"]
+    offered = tomllib.loads((README.parent / "pyproject.toml").read_text("utf-8"))["project"]
     assert extras <= set(offered["optional-dependencies"])
 
 

@@ -6,6 +6,7 @@ import tinytorch as torch
 import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from tinytorch import blas as _blas
 from tinytorch import device as _device
@@ -167,7 +168,7 @@ if _TYPE_CHECKING:
     )
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     if name in _LATER or name in _PRIVATE_LATER:
         return _import_module(f"tinytorch.{name}")
     if name == "Future":
@@ -183,6 +184,18 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})
 
 
+# For type checkers, which take what is imported by its name for private if no list written out has it.
+__all__ = [
+    "OutOfMemoryError", "PyTorchFileReader", "Size", "Tensor", "autocast", "autocast_decrement_nesting",
+    "autocast_increment_nesting", "bilinear", "celu", "celu_", "clear_autocast_cache", "compile", "cond",
+    "cosine_similarity", "device", "e", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+    "hardshrink", "inf", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled", "is_autocast_enabled", "is_inference", "is_tensor", "layer_norm", "load",
+    "log_softmax", "nan", "pairwise_distance", "pi", "prelu", "range", "relu_", "rms_norm", "rrelu", "rrelu_",
+    "save", "selu", "selu_", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_printoptions", "softmax",
+    "summary", "threshold", "threshold_", "vmap", "while_loop",
+]  # fmt: skip
 __all__ = sorted(
     name
     for name in (*globals(), *_LATER)

@@ -5,7 +5,6 @@ Without OpenBLAS, or where its functions are not found, nothing is asked.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import glob
 import os
@@ -15,15 +14,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+ctypes: Any
+try:
+    import ctypes
+except ImportError:  # Python was built without libffi
+    ctypes = None
+
 __all__ = ["let_idle_threads_sleep", "one_thread", "threads", "told_again"]
 
 
-def _libraries() -> Iterator[ctypes.CDLL]:
+def _libraries() -> Iterator[Any]:
     """Yield what may be, or lead to, the OpenBLAS of NumPy, which has been imported.
 
     NumPy's wheels hold it in a folder of their own; else its extension modules are linked to it. To open a library that
     is loaded already only looks it up.
     """
+    if ctypes is None:
+        return
     package = os.path.dirname(sys.modules["numpy"].__file__ or "")
     linked = getattr(sys.modules.get("numpy._core._multiarray_umath"), "__file__", None)
     for folder in (f"{package}.libs", os.path.join(package, ".dylibs")):
@@ -89,8 +96,8 @@ def let_idle_threads_sleep() -> None:
     if variable in os.environ:
         return
     os.environ[variable] = "16"  # the logarithm of processor cycles: about 25 us
-    # Not while another thread may be in the middle of a product.
-    if "numpy" in sys.modules and threading.active_count() == 1:
+    # Not while another thread may be in the middle of a product; and Windows would end the threads by force.
+    if "numpy" in sys.modules and threading.active_count() == 1 and os.name != "nt":
         told_again()
 
 

@@ -80,7 +80,7 @@ class dtype:
                 import ml_dtypes
             except ImportError as error:
                 raise ImportError(
-                    "bfloat16 needs the extra `bf16`: pip install 'tinytorch[bf16]'"
+                    "bfloat16 needs ml_dtypes (the extra `bf16`): pip install ml_dtypes"
                 ) from error
             self._numpy = np.dtype(ml_dtypes.bfloat16)
             _FROM_NUMPY[self._numpy] = self

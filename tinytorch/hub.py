@@ -8,13 +8,13 @@ import importlib.util
 import os
 import re
 import sys
-import uuid
 import zipfile
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlparse
 
 from tinytorch import serialization
+from tinytorch._atomic import replacing
 
 __all__ = [
     "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
@@ -54,7 +54,7 @@ def download_url_to_file(
         progress: show a bar.
 
     Raises:
-        OSError: the connection failed.
+        OSError: the connection failed or broke off.
         RuntimeError: the sum is another.
     """
     # Loaded by a program that downloads, not at import.
@@ -63,27 +63,23 @@ def download_url_to_file(
     from tqdm import tqdm
 
     dst = os.path.expanduser(dst)
-    part = f"{dst}.{uuid.uuid4().hex}.partial"
     digest = hashlib.sha256()
-    try:
-        with (
-            urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as answer,
-            open(part, "wb") as file,
-            tqdm(
-                total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True
-            ) as bar,
-        ):  # fmt: skip
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                bar.update(len(chunk))
+    with (
+        urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as answer,
+        replacing(dst) as file,
+        tqdm(
+            total=getattr(answer, "length", None), disable=not progress, unit="B", unit_scale=True
+        ) as bar,
+    ):
+        while chunk := answer.read(_CHUNK):
+            file.write(chunk)
+            digest.update(chunk)
+            bar.update(len(chunk))
+        if missing := getattr(answer, "length", None):  # what was announced and has not come
+            raise OSError(f"the answer broke off: {missing} bytes are missing of {url}")
         found = digest.hexdigest()
         if hash_prefix is not None and not found.startswith(hash_prefix):
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
-        os.replace(part, dst)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
 
 
 def load_state_dict_from_url(
@@ -107,7 +103,7 @@ def load_state_dict_from_url(
         weights_only: see `torch.load`.
 
     Raises:
-        OSError: the connection failed.
+        OSError: the connection failed or broke off.
         RuntimeError: the sum is another.
     """
     if model_dir is None:

@@ -26,18 +26,18 @@ import math
 import os
 import pickle
 import reprlib
-import stat
 import struct
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FunctionType
 from typing import IO, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
 from tinytorch import dtypes
+from tinytorch._atomic import replacing
 from tinytorch._tensor import Size, Tensor, wrap
 from tinytorch.device import device
 from tinytorch.layout import layout
@@ -187,8 +187,10 @@ def save(
 ) -> None:
     """Write `obj` to a file that both PyTorch's `torch.load` and `load` read.
 
-    A file at a path is replaced as a whole or not at all: the bytes go to a temporary file beside
-    it, reach the disk, and only then take its name. Tensors that share memory share it in the file.
+    A file at a path is replaced as a whole or not at all, also if the program is killed: the bytes
+    go to a temporary file, reach the disk, and only then take its name. What a program that was
+    killed may leave of that (on Linux next to never), the next `save` in the directory removes.
+    Tensors that share memory share it in the file.
 
     Args:
         obj: best a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
@@ -202,7 +204,9 @@ def save(
     Raises:
         pickle.PicklingError: `obj` holds something that has no name to be found by, such as a
             lambda. Nothing has been written then.
-        RuntimeError: the parent directory does not exist.
+        RuntimeError: the parent directory does not exist, the file cannot be opened, or there is no
+            space for it. What was there before is still there then.
+        OSError: an object `f` takes fewer bytes than it is given, or what its own `write` raises.
         AttributeError: `f` is neither a path nor a file.
         NotImplementedError: an option that is left out.
 
@@ -236,10 +240,11 @@ def save(
     records += [(f"data/{s.key}", s.array.view(np.uint8)) for s in pickler.storages.values()]
     records.append(("version", b"3\n"))
     if isinstance(f, (str, os.PathLike)):
-        with _replacing(os.fspath(f)) as file:
-            _write_archive(file.write, records)
-    else:
-        _write_archive(f.write, records)
+        _write_file(os.fspath(f), records)
+        return
+    _write_archive(f.write, records)
+    if hasattr(f, "flush"):
+        f.flush()
 
 
 class _Global:
@@ -422,41 +427,20 @@ def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     return tuple(strides)
 
 
-@contextmanager
-def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of the one at `path` once the block has ended well."""
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
-    path = os.path.realpath(path)  # a link stays a link, to the new file
+def _write_file(path: str, records: list[tuple[str, Any]]) -> None:
     parent = os.path.dirname(path)
-    if os.path.isdir(path):
-        raise RuntimeError(f"save: {path} is a directory")
-    mode = None
-    if os.path.exists(path):
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):  # a device or a pipe is written to, not replaced
-            with open(path, "wb") as file:
-                yield file
-            return
-    temporary = os.path.join(parent, f".save-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+    if not os.path.isdir(parent or os.curdir):
+        raise RuntimeError(f"Parent directory {parent} does not exist.")
+    if not path or os.path.isdir(path):
+        raise RuntimeError(f"invalid file name: {path!r} is no name of a file")
+    what = "open file failed with strerror"
     try:
-        with open(temporary, "xb") as file:  # the permissions of any new file: umask decides
-            if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # also KeyboardInterrupt
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name reaches the disk, where a directory can be synced
-        directory = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        with replacing(path) as file:
+            what = "file write failed"
+            _write_archive(file.write, records)
+    except OSError as error:
+        why = error.strerror or error
+        raise RuntimeError(f"{what}: {why}, file path: {path}") from error
 
 
 # The zip archive ----------------------------------------------------------------------------------
@@ -484,11 +468,18 @@ def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) 
     serialization_id = f"{zlib.crc32(names):020d}{combined:020d}".encode()
     checks.append((".data/serialization_id", serialization_id, zlib.crc32(serialization_id), 40))
 
+    raw = isinstance(getattr(write, "__self__", None), io.RawIOBase)
+
     def put(data: Any) -> None:
         view = memoryview(data)
         while len(view):  # an unbuffered file may take less than it is given
             count = write(view)
-            view = view[count if isinstance(count, int) else len(view) :]
+            if not isinstance(count, int):
+                # A raw file says so that it could take nothing yet; others need not say anything.
+                count = 0 if raw and count is None else len(view)
+            if not 0 < count <= len(view):
+                raise OSError(f"file write failed: of {len(view)} bytes, {count} were written")
+            view = view[count:]
 
     position, directory = 0, b""
     for name, data, crc, size in checks:

@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,10 +232,43 @@ def test_an_exception_class_without_a_name_is_a_runtime_error() -> None:
         list(load(tinytorch, Each(fails(Hidden, "why"))))
 
 
+def test_workers_end_that_the_garbage_collector_finds() -> None:
+    gc.disable()  # but for when this test says
+    try:
+        batches = iter(load(tinytorch, [1, 2, 3]))
+        channel = batches._pool._results[0]
+        cycle = [batches]
+        cycle.append(cycle)
+        del batches
+        gc.collect()  # puts what only the cycle leads to behind the channel, in the collector's order
+        del channel, cycle
+        gc.collect()
+    finally:
+        gc.enable()
+    assert not multiprocessing.active_children()
+
+
 def test_a_batch_that_cannot_be_pickled_is_an_error() -> None:
     w = tinytorch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="non-leaf tensor"):
         list(load(tinytorch, Each(lambda i: w * i)))
+
+
+def test_workers_end_with_an_iterator_that_is_garbage() -> None:
+    """The collector calls the channels' finalizers before the workers', if the channels are older."""
+    fork = multiprocessing.get_context("fork")
+    channels = [fork.Pipe(duplex) for _ in range(2) for duplex in (False, True)]
+
+    class Context(type(fork)):
+        def Pipe(self, duplex=True):
+            return channels.pop(0)
+
+    batches = iter(load(tinytorch, [1, 2, 3], multiprocessing_context=Context()))
+    next(batches)
+    batches.itself = batches
+    del batches
+    gc.collect()
+    assert not multiprocessing.active_children()
 
 
 @needs_oracle
@@ -272,7 +306,7 @@ def test_timeout_is_pytorchs() -> None:
 ERRORS = {
     "context": (
         lambda t: load(t, [1], multiprocessing_context="thread"),
-        "should specify a valid start method in ['fork', 'spawn', 'forkserver']",
+        f"should specify a valid start method in {multiprocessing.get_all_start_methods()}",
     ),
     "context type": (
         lambda t: load(t, [1], multiprocessing_context=3),
@@ -369,6 +403,26 @@ def test_many_indices_and_large_answers_do_not_block_each_other() -> None:
     assert [len(x) for x in loader] == [300_000] * 40
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a channel cannot be chosen")
+def test_channels_that_hold_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some systems' do; the main process must not wait for a worker that waits for it."""
+    import fcntl
+
+    class Narrow(type(multiprocessing.get_context("fork"))):
+        def Pipe(self, duplex=True):
+            ends = super().Pipe(duplex)
+            if not duplex:
+                fcntl.fcntl(ends[1].fileno(), fcntl.F_SETPIPE_SZ, 4096)
+            return ends
+
+    monkeypatch.delattr(os, "memfd_create")
+    loader = load(
+        tinytorch, Each(int, 30_000), 1500, collate_fn=lambda x: "x" * 300_000, prefetch_factor=10,
+        multiprocessing_context=Narrow(),
+    )  # fmt: skip
+    assert [len(x) for x in loader] == [300_000] * 20
+
+
 def test_work_that_is_shared_among_threads_goes_on_in_workers() -> None:
     """The main process's threads are not there after a fork."""
 
@@ -389,10 +443,40 @@ def test_a_batch_may_be_written_to() -> None:
 
 def test_other_start_methods() -> None:
     dataset = tinytorch.utils.data.TensorDataset(tinytorch.arange(5))
-    for context in ("spawn", multiprocessing.get_context("spawn")):
+    for context in ("spawn", "forkserver", multiprocessing.get_context("spawn")):
         loader = load(tinytorch, dataset, 2, num_workers=1, multiprocessing_context=context)
-        assert loader.multiprocessing_context.get_start_method() == "spawn"
+        assert loader.multiprocessing_context.get_start_method() in ("spawn", "forkserver")
         assert [batch[0].tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
+
+
+@pytest.fixture
+def forkserver():
+    """Have processes started as by default on Linux from Python 3.14 on."""
+    before = multiprocessing.get_start_method()
+    multiprocessing.set_start_method("forkserver", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
+
+
+def test_the_start_method_that_became_the_default(forkserver: None) -> None:
+    dataset = tinytorch.utils.data.TensorDataset(tinytorch.arange(5))
+    loader = tinytorch.utils.data.DataLoader(dataset, 2, num_workers=2, persistent_workers=True)
+    for _ in range(2):
+        assert [batch[0].tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
+
+
+@needs_oracle
+def test_what_cannot_be_pickled_is_told(forkserver: None) -> None:
+    def program(library):
+        loader = library.utils.data.DataLoader([1], num_workers=1, collate_fn=lambda x: x)
+        with (
+            pytest.warns(UserWarning, match="changed the multiprocessing start method") as told,
+            pytest.raises((AttributeError, pickle.PicklingError)) as raised,
+        ):
+            iter(loader)
+        return str(told[0].message), raised.type.__name__
+
+    assert_same(program)
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -424,11 +508,14 @@ import tinytorch as torch
 class Slow:
     def __len__(self): return 100
     def __getitem__(self, i): time.sleep(0.01); return i
-loader = torch.utils.data.DataLoader(Slow(), 2, num_workers=2, persistent_workers=True)
-it = iter(loader)
-next(it)
-print(*(w.pid for w in it._workers), flush=True)
-if sys.argv[1] == "wait": time.sleep(60)
+if __name__ == "__main__":
+    loader = torch.utils.data.DataLoader(
+        Slow(), 2, num_workers=2, persistent_workers=True, multiprocessing_context=sys.argv[2]
+    )
+    it = iter(loader)
+    next(it)
+    print(*(w.pid for w in it._workers), flush=True)
+    if sys.argv[1] == "wait": time.sleep(60)
 """
 
 
@@ -440,10 +527,13 @@ def lives(pid: int) -> bool:
     return True
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("how", ["exit", "interrupt", "kill"])
-def test_workers_end_with_the_program(how: str) -> None:
+def test_workers_end_with_the_program(how: str, method: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
     program = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, "exit" if how == "exit" else "wait"],
+        [sys.executable, "-W", "ignore", str(path), "exit" if how == "exit" else "wait", method],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

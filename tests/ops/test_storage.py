@@ -281,14 +281,32 @@ def test_dlpack_shares_memory_both_ways() -> None:
     array[1] = 2
     assert array.tolist() == x.tolist() == [1, 2, 0]
     back = np.from_dlpack(x)
-    back[2] = 3
-    assert array[2] == 3
-    capsule = tinytorch.utils.dlpack.to_dlpack(x)
-    y = tinytorch.utils.dlpack.from_dlpack(capsule)
-    y[0] = 9
-    assert array[0] == 9
-    with pytest.raises((RuntimeError, ValueError)):
-        tinytorch.utils.dlpack.from_dlpack(capsule)  # taken up once
+    x[2] = 3  # (NumPy before 2.2.5 calls `back` read-only)
+    assert back[2] == 3
+    for capsule in (
+        tinytorch.utils.dlpack.to_dlpack(x),
+        x.__dlpack__(),
+    ):  # of the newer and the older kind
+        y = tinytorch.utils.dlpack.from_dlpack(capsule)
+        y[0] += 9
+        with pytest.raises((RuntimeError, ValueError)):
+            tinytorch.utils.dlpack.from_dlpack(capsule)  # taken up once
+    assert array[0] == 19
+
+
+def test_memory_from_dlpack_outlives_its_owner() -> None:
+    numbers = list(range(10_000))
+    x = tinytorch.utils.dlpack.from_dlpack(np.arange(10_000).__dlpack__())
+    tinytorch.arange(10_000, 20_000)  # would lie where the owner did
+    assert x.tolist() == numbers
+
+
+def test_what_its_owner_calls_read_only_is_not_written_to() -> None:
+    array = np.zeros(2)
+    array.flags.writeable = False
+    x = tinytorch.from_dlpack(array)
+    with pytest.raises(ValueError, match="read-only"):
+        x[0] = 1
 
 
 @needs_oracle

@@ -74,7 +74,7 @@ def run(script: Path, library: str) -> Outcome:
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
-            exec(compile(script.read_text(), str(script), "exec"), program.__dict__)
+            exec(compile(script.read_text("utf-8"), str(script), "exec"), program.__dict__)
     finally:
         sys.modules["__main__"] = main
         torch.set_default_dtype(dtype)
@@ -89,7 +89,7 @@ def run(script: Path, library: str) -> Outcome:
     # NumPy gives these: of floating point here, and of what PyTorch does with it there.
     ignored = (RuntimeWarning, DeprecationWarning)
     warned = [w.category.__name__ for w in caught if w.category not in ignored]
-    if "torch.compile(" in script.read_text():
+    if "torch.compile(" in script.read_text("utf-8"):
         warned = []  # PyTorch's compiler warns of what has run before in the process
     return Outcome(printed.getvalue().splitlines(), values, warned)
 

@@ -77,7 +77,7 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX.writer", None)
     tensorboard._summary_writer.cache_clear()
     for name in ("SummaryWriter", "FileWriter", "RecordWriter"):
-        with pytest.raises(ImportError, match=r"pip install 'tinytorch\[tensorboard\]'"):
+        with pytest.raises(ImportError, match=r"pip install tensorboardX"):
             getattr(tensorboard, name)
     with pytest.raises(AttributeError, match="no attribute 'Writer'"):
         tensorboard.Writer  # noqa: B018

@@ -504,15 +504,14 @@ _accumulating = threading.RLock()  # again by the same thread: a sum may call ho
 def _owned(g: Tensor, leaf: Tensor) -> Tensor:
     """Return `g` itself if nothing else holds it or its memory, else a copy: `.grad` is the leaf's own."""
     array = g._array
-    memory = array if array.base is None else array.base
-    alone = (
+    if (
         not g._requires_grad
-        and sys.getrefcount(g) <= _HELD_G  # no hook and no caller keeps it
-        and sys.getrefcount(memory) <= (_HELD_ARRAY if memory is array else 2)
+        and _references(g) == own_references  # no hook and no caller keeps it
+        and _references(array) == own_references_of_array
+        and array.base is None
         and array.strides == leaf._array.strides
         and array.flags.writeable
-    )
-    if alone:
+    ):
         return g
     copy = g.detach()
     copy._array = _memory(leaf)
@@ -533,10 +532,11 @@ def _clone(g: Tensor, leaf: Tensor) -> Tensor:
     return laid_out.copy_(g)
 
 
-# References that the walk itself holds when it hands a gradient to a leaf: the walk's variable, the two calls'
-# arguments and getrefcount's own; for the array, the tensor's slot, `array`, `memory` and getrefcount's own.
-_HELD_G = 4
-_HELD_ARRAY = 4
+_references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda x: 0)
+#: How many references `_owned` sees, to a gradient and to its array, if only the walk holds them. That is Python's
+#: affair: the engine finds it out (`engine.count_own_references`). -1 where it is not known: then it is always a copy.
+own_references: Any = -1
+own_references_of_array: Any = -1
 
 
 def keep(tensor: Tensor, g: Tensor) -> None:

@@ -464,7 +464,7 @@ class EventList(list[Any]):
         metrics = [f"self_{each}_time_total" for each in ("cpu", "cuda", "xpu", "privateuse1")]
         if metric not in metrics:
             raise ValueError(f"metric should be one of: {metrics}")
-        with open(path, "w") as file:
+        with open(path, "w", encoding="utf-8") as file:
             for event in self:
                 spent = int(event.self_cpu_time_total) if metric == metrics[0] else 0
                 if event.stack and spent > 0:

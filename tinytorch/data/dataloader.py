@@ -63,7 +63,8 @@ class DataLoader(Generic[T_co]):
         timeout: seconds to wait for a batch of a worker; 0 waits without limit.
         worker_init_fn: called in each worker with its number, after seeding.
         multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of
-            `multiprocessing`; by default Python's. All but "fork" need a dataset that can be pickled.
+            `multiprocessing`; by default Python's, on Linux "fork" before Python 3.14 and "forkserver" since. All but
+            "fork" need a dataset, `collate_fn` and `worker_init_fn` that can be pickled.
         generator: where the shuffle and the workers' seed come from; the default generator if None.
         prefetch_factor: how many batches each worker is asked for ahead, by default 2.
         persistent_workers: whether the processes live on after an epoch, for the next one.
@@ -228,10 +229,11 @@ class DataLoader(Generic[T_co]):
         """Warn of more workers than there are processors."""
         if not self.num_workers:
             return
-        affinity = hasattr(os, "sched_getaffinity")
-        most = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):
+            most, unsure = len(os.sched_getaffinity(0)), ""
+        else:
+            most, unsure = os.cpu_count() or 1, " (`cpuset` is not taken into account)"
         if self.num_workers > most:
-            unsure = "" if affinity else " (`cpuset` is not taken into account)"
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our "
                 f"suggested max number of worker in current system is {most}{unsure}, which is "

@@ -11,12 +11,12 @@ import functools
 import io
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import IO, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tinytorch._atomic import replacing
 from tinytorch._tensor import Tensor, wrap
 from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
@@ -186,7 +186,7 @@ class MNIST(Dataset[tuple[Any, Any]]):
                 continue
             self._fetch(packed, md5)
             # Unpacked files load ten times as fast, and torchvision looks for nothing else.
-            with _whole_file(unpacked) as file, _open(packed) as stream:
+            with replacing(unpacked) as file, _open(packed) as stream:
                 while chunk := stream.read(CHUNK):
                     file.write(chunk)
 
@@ -267,7 +267,7 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"a sample of {dataset} is a Pillow image, and Pillow is not installed: "
-            "pip install 'tinytorch[vision]', or pass a transform that begins with "
+            "pip install pillow, or pass a transform that begins with "
             "tinytorch.data.transforms.ToTensor(), which needs no Pillow"
         ) from error
     return Image.fromarray(array)
@@ -368,7 +368,7 @@ def _download(url: str, path: str, md5: str) -> None:
     try:
         with (
             urlopen(request, timeout=TIMEOUT) as response,
-            _whole_file(path) as file,
+            replacing(path) as file,
             tqdm(
                 total=getattr(response, "length", None),
                 unit="B",
@@ -387,20 +387,6 @@ def _download(url: str, path: str, md5: str) -> None:
                 )
     except HTTPException as error:
         raise RuntimeError(f"the answer broke off: {error!r}") from error
-
-
-@contextmanager
-def _whole_file(path: str) -> Iterator[IO[bytes]]:
-    """Give a file that becomes `path` once it is whole; an exception (or Ctrl-C) removes it."""
-    part = f"{path}.{os.getpid()}.part"  # each process has its own
-    try:
-        with open(part, "wb") as file:
-            yield file
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
 
 
 def _md5() -> Any:

@@ -20,6 +20,7 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 import weakref
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +39,6 @@ __all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]
 
 _PATIENCE = 5.0  # seconds between looks whether the main process lives, and for workers to end
 _LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
-_IN_FLIGHT = 1 << 15  # bytes of tasks that a worker is sent ahead: always less than a channel holds
 
 
 # In a worker --------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _send(channel: Any, value: Any) -> None:
 
             try:
                 channel.send_bytes(struct.pack(f"={len(sizes) + 1}q", -len(sizes), *sizes))
-                reduction.send_handle(channel, file, None)
+                reduction.send_handle(channel, file, 0)  # the number is only for Windows
             finally:
                 os.close(file)
             return
@@ -363,19 +363,15 @@ def _receive(channel: Any) -> Any:
     if count < 0:
         from multiprocessing import reduction
 
-        file = reduction.recv_handle(channel)
-        try:
-            start = 0
+        with open(reduction.recv_handle(channel), "rb", buffering=0) as file:
+            file.seek(0)
             for part in parts:
                 view, done = part.data, 0
                 while done < view.nbytes:
-                    got = os.preadv(file, [view[done:]], start + done)
+                    got = file.readinto(view[done:])
                     if not got:
                         raise EOFError
                     done += got
-                start += done
-        finally:
-            os.close(file)
     else:
         start = 8 * (count + 1)
         for part in parts:
@@ -385,6 +381,18 @@ def _receive(channel: Any) -> Any:
 
 
 # In the main process ------------------------------------------------------------------------------
+
+
+def _held_by(channel: Any) -> int:
+    """Return how many bytes a channel takes, at the least, while nobody reads from it."""
+    fcntl: Any
+    try:
+        import fcntl
+
+        held: int = fcntl.fcntl(channel.fileno(), fcntl.F_GETPIPE_SZ)
+    except (ImportError, AttributeError, OSError):  # not on Linux
+        return 1 << 13  # what Windows is asked for; elsewhere it is more
+    return held
 
 
 class Workers:
@@ -406,16 +414,21 @@ class Workers:
         base_seed: int,
         init_fn: Callable[[int], Any] | None,
     ) -> None:
-        self._owner = os.getpid()
-        self._open = True
         self.processes: list[Any] = []
         #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
         self.active: list[bool] = []
         self._tasks: list[Any] = []
         self._results: list[Any] = []
-        self._sent: list[deque[int]] = []  # for each worker the sizes of tasks without an answer
+        self._ahead: list[int] = []  # for each worker the bytes of tasks that it is sent ahead
+        self._sent: list[deque[int]] = []  # the sizes of tasks without an answer
         self._waiting: list[deque[bytes]] = []  # and the tasks that are yet to be sent
         _alive.add(self)
+        # Ends them when this object dies. It is no `__del__`, which the collector may call after that of the channels:
+        # what it holds, the channels too, outlives this object. Python's own exit ends daemon processes.
+        self._end = weakref.finalize(
+            self, _end, os.getpid(), self.processes, self._tasks, self._results
+        )
+        self._end.atexit = False
         try:
             for worker in range(count):
                 self._start(context, worker, count, making, base_seed, init_fn)
@@ -435,6 +448,7 @@ class Workers:
         its_tasks, tasks = context.Pipe(duplex=False)
         results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
         self._tasks.append(tasks)
+        self._ahead.append(_held_by(tasks) // 2)
         self._results.append(results)
         process = context.Process(
             target=_work,
@@ -443,6 +457,15 @@ class Workers:
         )
         try:
             process.start()
+        except (TypeError, AttributeError, pickle.PicklingError):
+            warnings.warn(
+                "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
+                "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
+                "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
+                "try multiprocessing.set_start_method('fork').",
+                stacklevel=2,
+            )
+            raise
         finally:
             # The worker alone holds these ends: when it dies, the other end notices.
             its_tasks.close()
@@ -460,7 +483,8 @@ class Workers:
     def _feed(self, worker: int) -> None:
         """Send tasks that wait, so few that sending never has to wait for a worker that waits for us to read."""
         waiting, sent = self._waiting[worker], self._sent[worker]
-        while waiting and (not sent or sum(sent) + len(waiting[0]) <= _IN_FLIGHT):
+        ahead = self._ahead[worker]
+        while waiting and (not sent or sum(sent) + len(waiting[0]) <= ahead):
             message = waiting.popleft()
             sent.append(len(message))
             # A worker that has died is told of where its answer is missed.
@@ -473,7 +497,7 @@ class Workers:
         Raises:
             RuntimeError: there is none within `timeout` seconds (if it is not 0), or a worker has died.
         """
-        if not self._open:
+        if not self._end.alive:
             raise AssertionError("the workers of this iterator have been shut down")
         channels = {self._results[worker]: worker for worker in workers}
         for channel, worker in channels.items():
@@ -548,38 +572,36 @@ class Workers:
 
     def forget(self) -> None:
         """Close the channels, in a forked process: they are the main process's."""
-        self._open = False
+        self._end.detach()
         for channel in (*self._tasks, *self._results):
             channel.close()
 
     def shut_down(self) -> None:
         """End the processes and wait until they have: those that are busy may finish their batch, within 5 seconds."""
-        if not self._open or self._owner != os.getpid():
-            return
-        self._open = False
-        _alive.discard(self)
-        for channel in self._tasks:
-            with contextlib.suppress(OSError):
-                channel.send_bytes(pickle.dumps(None))
-        for channel in (*self._tasks, *self._results):
-            channel.close()  # so that a worker that waits to send ends as well
-        deadline = time.monotonic() + _PATIENCE
-        try:
-            for process in self.processes:
-                process.join(max(deadline - time.monotonic(), 0))
-        finally:
-            for process in self.processes:
-                if process.is_alive():
-                    process.terminate()
-                    process.join(1)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
+        self._end()
 
-    def __del__(self) -> None:
-        # Python's own exit ends daemon processes; what this would need may be gone by then.
-        if not sys.is_finalizing():
-            self.shut_down()
+
+def _end(owner: int, processes: list[Any], tasks: list[Any], results: list[Any]) -> None:
+    """Shut down the workers that the process `owner` has started."""
+    if owner != os.getpid():
+        return
+    for channel in tasks:
+        with contextlib.suppress(OSError):
+            channel.send_bytes(pickle.dumps(None))
+    for channel in (*tasks, *results):
+        channel.close()  # so that a worker that waits to send ends as well
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        for process in processes:
+            process.join(max(deadline - time.monotonic(), 0))
+    finally:
+        for process in processes:
+            if process.is_alive():
+                process.terminate()
+                process.join(1)
+            if process.is_alive():
+                process.kill()
+                process.join()
 
 
 #: The workers that this process has started; a worker that is forked closes what it inherits of them.

@@ -164,12 +164,13 @@ def share(work: Piece, size: int) -> None:
 
     What such work would share in turn is not shared again: each thread does its own.
     """
+    alone = getattr(_worker, "here", False)
+    if _workers < _threads - 1 and not alone:
+        _start(_threads - 1)
     count = _threads
-    if count == 1 or getattr(_worker, "here", False):
+    if count == 1 or alone:
         work(0, size)
         return
-    if _workers < count - 1:
-        _start(count - 1)
     step = math.ceil(size / count)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
     begins = range(step, size, step)
@@ -204,7 +205,11 @@ def _start(count: int) -> None:
     global _workers
     with _starting:
         while _workers < count:
-            threading.Thread(target=_run, daemon=True, name="tinytorch").start()
+            try:
+                threading.Thread(target=_run, daemon=True, name="tinytorch").start()
+            except RuntimeError:  # no more threads are to be had: those that there are do it all
+                set_threads(_workers + 1)
+                return
             _workers += 1
 
 

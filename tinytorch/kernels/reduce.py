@@ -324,7 +324,8 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
         out = _smallest(size, axis=axes, keepdims=keepdims)
         return out if keepdims else in_rows(out)
     if p == 0:
-        return np.count_nonzero(x, axis=axes, keepdims=keepdims)
+        # (Not np.count_nonzero, which before NumPy 2.3 gave one number as Python's int.)
+        return (x != 0).sum(axis=axes, keepdims=keepdims)
     if p == 1:
         return total(size, axes, keepdims)
     return np.power(total(np.power(size, p), axes, keepdims), 1 / p)

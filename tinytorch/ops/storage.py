@@ -1216,7 +1216,7 @@ def to_dlpack(tensor: Tensor, /) -> Any:
         >>> torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(torch.ones(2)))
         tensor([1., 1.])
     """
-    # Memory from a capsule of the older kind is read-only for NumPy.
+    # NumPy calls memory from a capsule of the older kind read-only.
     return dlpack(tensor, max_version=(1, 0))
 
 
@@ -1231,6 +1231,33 @@ class _Capsule:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
+
+
+class _Writable:
+    """What NumPy takes for an array: the memory of another one, to be written to."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array  # lives as long as the memory is in use
+        told = array.__array_interface__
+        self.__array_interface__ = {**told, "data": (told["data"][0], False)}
+
+
+#: Whether NumPy asks another library if memory is to be written to. Before 2.2.5 it did not, and called all read-only.
+_ASKED = np.from_dlpack(np.empty(0)).flags.writeable
+
+
+def _writable(array: Array, owner: Any) -> Array:
+    """Return an array from DLPack to be written to, unless its `owner` has said that it must not be.
+
+    A capsule of the older kind cannot say so, for which NumPy calls it read-only; PyTorch writes to it.
+    """
+    if array.flags.writeable:
+        return array
+    if isinstance(owner, np.ndarray):
+        said = not owner.flags.writeable
+    else:
+        said = _ASKED and "versioned" in repr(array.base)  # the name of the capsule
+    return array if said else np.asarray(_Writable(array))
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -1258,11 +1285,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         array = ext_tensor._array
     elif isinstance(ext_tensor, Tensor):
-        array = np.from_dlpack(_Capsule(to_dlpack(ext_tensor)))
+        array = _writable(np.from_dlpack(_Capsule(to_dlpack(ext_tensor))), ext_tensor._array)
     elif hasattr(ext_tensor, "__dlpack__"):
-        array = np.from_dlpack(ext_tensor)
+        array = _writable(np.from_dlpack(ext_tensor), ext_tensor)
     elif type(ext_tensor).__name__ == "PyCapsule":
-        array = np.from_dlpack(_Capsule(ext_tensor))
+        array = _writable(np.from_dlpack(_Capsule(ext_tensor)), None)
     else:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "

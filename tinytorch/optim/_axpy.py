@@ -15,7 +15,6 @@ the result then lies in the cache of the other core, and the next ufunc has to f
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -43,6 +42,8 @@ def routines() -> Mapping[np.dtype[Any], Callable[..., None]]:
     """Return `axpy(n, a, x, 1, y, 1)` of BLAS by dtype, empty where it is not found."""
     found: dict[np.dtype[Any], Callable[..., None]] = {}
     try:
+        import ctypes
+
         from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
         library = ctypes.CDLL(_multiarray_umath.__file__)

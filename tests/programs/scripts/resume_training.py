@@ -182,7 +182,7 @@ for padded, lengths in DataLoader(seqs, batch_sampler=BucketSampler([len(s) for 
     print(padded.shape, lengths.tolist(), (padded >= 0).sum(1).equal(lengths))
 for workers in (0, 2):
     torch.manual_seed(1)
-    dl = DataLoader(seqs, batch_size=2, shuffle=True, num_workers=workers, collate_fn=collate, persistent_workers=workers > 0, worker_init_fn=lambda i: torch.manual_seed(i))
+    dl = DataLoader(seqs, batch_size=2, shuffle=True, num_workers=workers, collate_fn=collate, persistent_workers=workers > 0, multiprocessing_context="fork" if workers else None, worker_init_fn=lambda i: torch.manual_seed(i))
     print([b[1].tolist() for b in dl], len(dl))
 print(list(BatchSampler(SubsetRandomSampler([4, 5, 6, 7]), 3, drop_last=False)), list(RandomSampler(range(5), num_samples=7, replacement=True)))
 torch.use_deterministic_algorithms(False)

@@ -29,7 +29,7 @@ def _package() -> ModuleType:
     except ImportError:
         raise ModuleNotFoundError(
             "tinytorch.utils.tensorboard writes its files by tensorboardX, which is not installed: "
-            "pip install 'tinytorch[tensorboard]'"
+            "pip install tensorboardX"
         ) from None
     package: ModuleType = tensorboardX
     return package
