@@ -763,8 +763,8 @@ log10 = pointwise(
 
     Example:
         >>> import tinytorch as torch
-        >>> torch.log10(torch.tensor([1.0, 10.0]))
-        tensor([0., 1.])
+        >>> torch.log10(torch.tensor([1.0, 100.0]))
+        tensor([0., 2.])
     """,
 )
 log1p = pointwise(
