@@ -5,8 +5,9 @@
     python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
     python train_fashion_mnist.py --evaluate model.pth
 
-The data is downloaded (30 MB) to --data if it is not there. After each epoch a checkpoint is
-written beside the model, for --resume; Ctrl-C stops at once and leaves the files as they are.
+The data is downloaded (30 MB) to --data if it is not there. If it cannot be downloaded either, drawn
+pictures take its place: see --dataset. After each epoch a checkpoint is written beside the model, for
+--resume; Ctrl-C stops at once and leaves the files as they are.
 """
 
 import argparse
@@ -86,15 +87,21 @@ def predict(data, model, device):
         print(f'Predicted: "{data.classes[guess]}", Actual: "{data.classes[actual]}"')
 
 
-def load_data(args, train):
-    """Return the pictures to learn from, or those to test with."""
+def load_data(args):
+    """Return the pictures to learn from (none for --evaluate) and those to test with."""
     if args.torchvision:
-        from torchvision.datasets import FashionMNIST
+        from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
-        from tinytorch.data import FashionMNIST
+        from tinytorch.data import fashion_or_drawn
         from tinytorch.data.transforms import ToTensor
-    return FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
+
+        Fashion = fashion_or_drawn(args.data, args.dataset)
+
+    def load(train):
+        return Fashion(root=args.data, train=train, download=True, transform=ToTensor())
+
+    return None if args.evaluate else load(train=True), load(train=False)
 
 
 def resume(path, model, optimizer):
@@ -112,6 +119,13 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="folder of the data")
+    option(
+        "--dataset",
+        choices=("auto", "fashion", "drawn"),
+        default="auto",
+        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
+        "FashionMNIST is not there and cannot be downloaded (auto)",
+    )
     option("--epochs", type=int, default=5, help="how often to show every picture (5)")
     option("--batch-size", type=int, default=64, help="pictures per step (64)")
     option("--lr", type=float, default=1e-3, help="learning rate (0.001)")
@@ -123,7 +137,10 @@ def parse(argv):
     option("--evaluate", metavar="FILE", help="do not train: test this saved model")
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--no-progress", action="store_true", help="no progress bar")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.torchvision and args.dataset == "drawn":
+        parser.error("argument --torchvision: not allowed with --dataset drawn")
+    return args
 
 
 @contextlib.contextmanager
@@ -146,8 +163,7 @@ def main(argv=None):
         torch.manual_seed(args.seed)
         model = NeuralNetwork().to(device)
     with or_exit(f"cannot read the data in {args.data!r}"):
-        test_data = load_data(args, train=False)
-        training_data = None if args.evaluate else load_data(args, train=True)
+        training_data, test_data = load_data(args)
     with or_exit("cannot use these settings"):
         test_dataloader = DataLoader(test_data, batch_size=args.batch_size)
         optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=args.momentum)
@@ -155,6 +171,9 @@ def main(argv=None):
             raise ValueError(f"--epochs should not be negative, but got {args.epochs}")
     loss_fn = nn.CrossEntropyLoss()
 
+    notice = getattr(test_data, "notice", None)  # drawn pictures say that they are
+    if notice:
+        print(notice)
     print(f"Using {device} device")
     print(model)
 
@@ -163,6 +182,8 @@ def main(argv=None):
             model.load_state_dict(torch.load(args.evaluate))
         test(test_dataloader, model, loss_fn, device)
         predict(test_data, model, device)
+        if notice:
+            print(notice)
         return
 
     with or_exit(f"cannot save to {args.save!r}"):
@@ -190,6 +211,8 @@ def main(argv=None):
     model = NeuralNetwork().to(device)
     model.load_state_dict(torch.load(args.save))
     predict(test_data, model, device)
+    if notice:
+        print(notice)
 
 
 if __name__ == "__main__":

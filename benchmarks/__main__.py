@@ -71,10 +71,11 @@ def processes(args: argparse.Namespace) -> Iterator[Row]:
     """The quickstart as a whole: import, data, training, tests, saving."""
     ours, theirs = [], []
     options = ["--data", os.path.abspath(args.data), "--epochs", str(args.epochs)]
+    insist = ["--dataset", "fashion"]  # drawn pictures would not be what PyTorch is given
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(args.repeats):
             script = str(ROOT / "train_fashion_mnist.py")
-            ours.append(run([script, *options, "--no-progress"], folder))
+            ours.append(run([script, *options, *insist, "--no-progress"], folder))
             if PYTORCH:
                 script = str(ROOT / "benchmarks" / "quickstart_torch.py")
                 theirs.append(run([script, *options, "--threads", str(THREADS)], folder))

@@ -8,7 +8,7 @@
 Three convolutions with batch normalization, and two linear layers; Adam, with a learning rate that
 first rises and then falls (one cycle). Half of the pictures are shown mirrored; in the test the
 scores of a picture and of its mirror image are added. The data is downloaded (30 MB) to --data if it
-is not there. Ctrl-C ends the training.
+is not there; if it cannot be, drawn pictures take its place (--dataset). Ctrl-C ends the training.
 
 Sources: Ioffe and Szegedy, Batch normalization, 2015; Smith and Topin, Super-convergence, 2018.
 """
@@ -77,16 +77,20 @@ def test(dataloader, model):
     return correct / len(dataloader.dataset)
 
 
-def load_data(args, train):
-    """Return the pictures to learn from, or those to test with."""
+def load_data(args):
+    """Return the pictures to learn from, those to test with, and what is to be said of them."""
     if args.torchvision:
-        from torchvision.datasets import FashionMNIST
+        from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
-        from tinytorch.data import FashionMNIST
+        from tinytorch.data import fashion_or_drawn
         from tinytorch.data.transforms import ToTensor
-    data = FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
-    return Subset(data, range(min(2000, len(data)))) if args.quick else data
+
+        Fashion = fashion_or_drawn(args.data, args.dataset)
+    data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
+    if args.quick:
+        data = [Subset(each, range(min(2000, len(each)))) for each in data]
+    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
 
 
 def parse(argv):
@@ -99,9 +103,18 @@ def parse(argv):
     option("--lr", type=float, default=5e-3, help="learning rate at its highest (0.005)")
     option("--width", type=int, default=32, help="channels of the first convolution (32)")
     option("--seed", type=int, default=0, help="of the first weights and the order (0)")
+    option(
+        "--dataset",
+        choices=("auto", "fashion", "drawn"),
+        default="auto",
+        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
+        "FashionMNIST is not there and cannot be downloaded (auto)",
+    )
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
     args = parser.parse_args(argv)
+    if args.torchvision and args.dataset == "drawn":
+        parser.error("argument --torchvision: not allowed with --dataset drawn")
     if args.quick:
         args.epochs = 1
     for name in ("epochs", "batch_size", "lr", "width"):
@@ -114,9 +127,11 @@ def main(argv=None):
     """Do what the command line asks for."""
     args = parse(argv)
     try:
-        training_data, test_data = load_data(args, train=True), load_data(args, train=False)
+        training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
         sys.exit(f"cnn_fashion_mnist.py: cannot read the data in {args.data!r}: {error}")
+    if notice:
+        print(notice)
     torch.manual_seed(args.seed)
     model = Network(args.width)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
@@ -132,6 +147,8 @@ def main(argv=None):
         accuracy = test(test_dataloader, model)
         seconds = time.perf_counter() - start
         print(f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s", flush=True)
+    if notice:
+        print(notice)
 
 
 if __name__ == "__main__":

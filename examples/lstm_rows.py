@@ -6,7 +6,8 @@
     python examples/lstm_rows.py --help
 
 A picture is a sequence of 28 rows of 28 pixels; what the network has in mind after the last row
-tells the class. The data is downloaded (30 MB) to --data if it is not there. Ctrl-C ends the training.
+tells the class. The data is downloaded (30 MB) to --data if it is not there; if it cannot be, drawn
+pictures take its place (--dataset). Ctrl-C ends the training.
 
 Source: Hochreiter and Schmidhuber, Long short-term memory, 1997.
 """
@@ -61,16 +62,20 @@ def test(dataloader, model):
     return correct / len(dataloader.dataset)
 
 
-def load_data(args, train):
-    """Return the pictures to learn from, or those to test with."""
+def load_data(args):
+    """Return the pictures to learn from, those to test with, and what is to be said of them."""
     if args.torchvision:
-        from torchvision.datasets import FashionMNIST
+        from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
-        from tinytorch.data import FashionMNIST
+        from tinytorch.data import fashion_or_drawn
         from tinytorch.data.transforms import ToTensor
-    data = FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
-    return Subset(data, range(min(2000, len(data)))) if args.quick else data
+
+        Fashion = fashion_or_drawn(args.data, args.dataset)
+    data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
+    if args.quick:
+        data = [Subset(each, range(min(2000, len(each)))) for each in data]
+    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
 
 
 def parse(argv):
@@ -84,9 +89,18 @@ def parse(argv):
     option("--hidden", type=int, default=128, help="size of what the LSTM has in mind (128)")
     option("--layers", type=int, default=1, help="of the LSTM (1)")
     option("--seed", type=int, default=0, help="of the first weights and the order (0)")
+    option(
+        "--dataset",
+        choices=("auto", "fashion", "drawn"),
+        default="auto",
+        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
+        "FashionMNIST is not there and cannot be downloaded (auto)",
+    )
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
     args = parser.parse_args(argv)
+    if args.torchvision and args.dataset == "drawn":
+        parser.error("argument --torchvision: not allowed with --dataset drawn")
     if args.quick:
         args.epochs = 1
     for name in ("epochs", "batch_size", "lr", "hidden", "layers"):
@@ -99,9 +113,11 @@ def main(argv=None):
     """Do what the command line asks for."""
     args = parse(argv)
     try:
-        training_data, test_data = load_data(args, train=True), load_data(args, train=False)
+        training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
         sys.exit(f"lstm_rows.py: cannot read the data in {args.data!r}: {error}")
+    if notice:
+        print(notice)
     torch.manual_seed(args.seed)
     model = Network(args.hidden, args.layers)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
@@ -117,6 +133,8 @@ def main(argv=None):
         accuracy = test(test_dataloader, model)
         seconds = time.perf_counter() - start
         print(f"epoch {epoch}  loss {loss:.4f}  test accuracy {accuracy:.2%}  {seconds:.1f} s", flush=True)
+    if notice:
+        print(notice)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ The encoder says for a picture where, among normally distributed points, it lies
 is; the decoder turns a point into a picture. The loss bounds how unlikely the pictures are (the
 ELBO, in nats per picture): what the decoder gets wrong, and how far the encoder's points are from
 the normal distribution. At the end 64 random points are decoded, into a PNG file (with Pillow, which
-the extra `vision` brings). The data is downloaded (30 MB) to --data if it is not there. Ctrl-C ends
-the training.
+the extra `vision` brings). The data is downloaded (30 MB) to --data if it is not there; if it cannot
+be, drawn pictures take its place (--dataset). Ctrl-C ends the training.
 
 Source: Kingma and Welling, Auto-encoding variational Bayes, 2013.
 """
@@ -91,16 +91,20 @@ def save_grid(path, pictures, columns):
     image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST).save(path, "PNG")
 
 
-def load_data(args, train):
-    """Return the pictures to learn from, or those to test with."""
+def load_data(args):
+    """Return the pictures to learn from, those to test with, and what is to be said of them."""
     if args.torchvision:
-        from torchvision.datasets import FashionMNIST
+        from torchvision.datasets import FashionMNIST as Fashion
         from torchvision.transforms import ToTensor
     else:
-        from tinytorch.data import FashionMNIST
+        from tinytorch.data import fashion_or_drawn
         from tinytorch.data.transforms import ToTensor
-    data = FashionMNIST(root=args.data, train=train, download=True, transform=ToTensor())
-    return Subset(data, range(min(2000, len(data)))) if args.quick else data
+
+        Fashion = fashion_or_drawn(args.data, args.dataset)
+    data = [Fashion(root=args.data, train=train, download=True, transform=ToTensor()) for train in (True, False)]
+    if args.quick:
+        data = [Subset(each, range(min(2000, len(each)))) for each in data]
+    return *data, getattr(Fashion, "notice", None)  # drawn pictures say that they are
 
 
 def parse(argv):
@@ -114,11 +118,20 @@ def parse(argv):
     option("--latent", type=int, default=20, help="coordinates of a point (20)")
     option("--hidden", type=int, default=400, help="width of the hidden layers (400)")
     option("--seed", type=int, default=0, help="of weights, order, and points (0)")
+    option(
+        "--dataset",
+        choices=("auto", "fashion", "drawn"),
+        default="auto",
+        help="fashion: FashionMNIST; drawn: pictures drawn here and now; auto: drawn ones if "
+        "FashionMNIST is not there and cannot be downloaded (auto)",
+    )
     option("--torchvision", action="store_true", help="read the data through torchvision")
     option("--quick", action="store_true", help="one epoch of 2,000 pictures, to see it run")
     option("--out", default="vae.png", metavar="FILE", help="the pictures, a PNG (vae.png)")
     option("--no-plot", action="store_true", help="save no pictures")
     args = parser.parse_args(argv)
+    if args.torchvision and args.dataset == "drawn":
+        parser.error("argument --torchvision: not allowed with --dataset drawn")
     if args.quick:
         args.epochs = 1
     for name in ("epochs", "batch_size", "lr", "latent", "hidden"):
@@ -138,9 +151,11 @@ def main(argv=None):
     """Do what the command line asks for."""
     args = parse(argv)
     try:
-        training_data, test_data = load_data(args, train=True), load_data(args, train=False)
+        training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
         sys.exit(f"vae_fashion_mnist.py: cannot read the data in {args.data!r}: {error}")
+    if notice:
+        print(notice)
     torch.manual_seed(args.seed)
     model = VAE(args.latent, args.hidden)
     train_dataloader = DataLoader(training_data, batch_size=args.batch_size, shuffle=True)
@@ -166,6 +181,8 @@ def main(argv=None):
         with torch.no_grad():
             save_grid(args.out, model.draw(64), columns=8)
         print(f"Drew {args.out}")
+    if notice:
+        print(notice)
     if interrupted:
         sys.exit(130)
 

@@ -14,6 +14,7 @@ import tinytorch
 from benchmarks import models, pinn_step
 from tests.oracle import needs_oracle, torch
 from tests.test_train_fashion_mnist import write_data
+from tinytorch.data import drawn
 
 SMALL = ["--points", "200", "--given", "50", "--width", "16", "--depth", "3", "--log-every", "1"]
 pinn = pinn_step.load("tinytorch")
@@ -289,11 +290,15 @@ def run(name, capsys, arguments, library="tinytorch"):
     return capsys.readouterr().out
 
 
-def tensors(args, train):
+def tensors(args):
     """Return what `load_data` of the examples does, for PyTorch and without torchvision."""
-    ours = tinytorch.data.FashionMNIST(args.data, train=train)
-    pictures = torch.from_numpy(ours.data.numpy()).unsqueeze(1) / 255
-    return torch.utils.data.TensorDataset(pictures, torch.from_numpy(ours.targets.numpy()))
+    sets = []
+    for train in (True, False):
+        ours = tinytorch.data.FashionMNIST(args.data, train=train)
+        pictures = torch.from_numpy(ours.data.numpy()).unsqueeze(1) / 255
+        labels = torch.from_numpy(ours.targets.numpy())
+        sets.append(torch.utils.data.TensorDataset(pictures, labels))
+    return *sets, None
 
 
 @needs_oracle
@@ -359,8 +364,60 @@ def test_quick_takes_few_pictures(name, data, capsys):
     program = models.load(name, "tinytorch")
     args = program.parse(["--quick", "--data", data, *["--no-plot"] * name.startswith("vae")])
     assert args.epochs == 1
-    assert len(program.load_data(args, train=True)) == 640  # all there are
-    assert isinstance(program.load_data(args, train=True), tinytorch.utils.data.Subset)
+    training_data, test_data, _ = program.load_data(args)
+    assert (len(training_data), len(test_data)) == (640, 100)  # all there are
+    assert isinstance(training_data, tinytorch.utils.data.Subset)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Let no mirror be reached, and few pictures be drawn."""
+    monkeypatch.setattr(tinytorch.data.FashionMNIST, "mirrors", ("http://127.0.0.1:9/",))
+    monkeypatch.setattr(drawn, "TRAINING", 300)
+    monkeypatch.setattr(drawn, "TEST", 50)
+
+
+@pytest.mark.parametrize("dataset", ["auto", "drawn"])
+@pytest.mark.parametrize("name", PICTURES)
+def test_drawn_pictures(name, dataset, alone, capsys, tmp_path, monkeypatch):
+    """They are said to be drawn before and after everything else, and nothing is left on disk."""
+    monkeypatch.chdir(tmp_path)
+    arguments = SHORT[name].format(data="data").replace("--epochs 2", "--epochs 1")
+    first, *rest, last = run(name, capsys, f"{arguments} --dataset {dataset}").splitlines()
+    assert first == last == tinytorch.data.DrawnFashion.notice
+    assert len(numbers("\n".join(rest))) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_fashion_mnist_insisted_on(name, alone, capsys, tmp_path):
+    plot = " --no-plot" if name.startswith("vae") else ""
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, f"--data {tmp_path} --dataset fashion{plot}")
+    assert str(caught.value.code).startswith(f"{name}.py: cannot read the data in ")
+    assert "Without a network, put these files" in str(caught.value.code)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_torchvision_has_no_drawn_pictures(name, capsys):
+    plot = " --no-plot" if name.startswith("vae") else ""
+    with pytest.raises(SystemExit) as caught:
+        run(name, capsys, f"--torchvision --dataset drawn{plot}")
+    assert caught.value.code == 2
+    assert "--torchvision: not allowed with --dataset drawn" in capsys.readouterr().err
+
+
+@needs_oracle
+def test_pytorch_runs_an_example_on_torchvisions_data(data, capsys):
+    """The same text with `import torch`, and nothing else changed."""
+    from benchmarks.quickstart_torch import load_torchvision
+
+    load_torchvision()
+    program = models.load("lstm_rows", "torch")
+    program.main([*SHORT["lstm_rows"].format(data=data).split(), "--torchvision"])
+    theirs = numbers(capsys.readouterr().out)
+    ours = numbers(run("lstm_rows", capsys, SHORT["lstm_rows"].format(data=data)))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=1.01)
 
 
 # The character GPT -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 import tinytorch
 import train_fashion_mnist
 from tests.oracle import needs_oracle, torch
+from tinytorch.data import drawn
 
 SCRIPT = Path(train_fashion_mnist.__file__)
 DATA = os.environ.get("TINYTORCH_DATA", "")
@@ -260,11 +261,17 @@ def test_a_folder_that_is_not_there_is_noticed_before_training(fails, capsys):
         ("--epochs", "-1", "--epochs should not be negative"),
         ("--epochs", "many", "invalid int value: 'many'"),
         ("--device", "quantum", "cannot use --device quantum: "),
+        ("--dataset", "photographed", "invalid choice: 'photographed'"),
         ("--speed", "11", "unrecognized arguments"),
     ],
 )
 def test_settings_that_cannot_be(fails, option, value, words):
     assert words in fails(option, value)
+
+
+def test_torchvision_has_no_drawn_pictures(fails):
+    words = "--torchvision: not allowed with --dataset drawn"
+    assert words in fails("--dataset", "drawn", "--torchvision")
 
 
 def test_damaged_data(fails, tmp_path):
@@ -275,6 +282,82 @@ def test_damaged_data(fails, tmp_path):
     said = fails(folder=folder)
     assert "cannot read the data in " in said
     assert "train-images-idx3-ubyte" in said
+
+
+# Drawn pictures ----------------------------------------------------------------------------------
+
+NOTICE = tinytorch.data.DrawnFashion.notice
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Let no mirror be reached, and few pictures be drawn."""
+    monkeypatch.setattr(tinytorch.data.FashionMNIST, "mirrors", ("http://127.0.0.1:9/",))
+    monkeypatch.setattr(drawn, "TRAINING", TRAINING)
+    monkeypatch.setattr(drawn, "TEST", TEST)
+
+
+@pytest.mark.parametrize("dataset", ["auto", "drawn"])
+def test_drawn_pictures(train, alone, tmp_path, dataset):
+    """All is as with FashionMNIST, but for what is said at the beginning and at the end."""
+    options = ["--dataset", dataset]
+    output = train("--epochs", 2, "--lr", 0.1, *options, folder="data")
+    assert output.startswith(f"{NOTICE}\nUsing cpu device\n")
+    assert output.endswith(f'"\n{NOTICE}\n')
+    assert len(evaluations(output)) == 2
+    assert sorted(os.listdir()) == ["model.checkpoint.pth", "model.pth"]
+    again = train("--evaluate", "model.pth", *options, folder="data")
+    assert again.startswith(f"{NOTICE}\nUsing cpu device\n")
+    assert again.endswith(f'"\n{NOTICE}\n')
+    assert evaluations(again) == evaluations(output)[1:]
+    assert re.findall("Predicted.*", again) == re.findall("Predicted.*", output)
+    rest = train("--epochs", 3, "--resume", "model.checkpoint.pth", *options, folder="data")
+    assert "Resuming after epoch 2\nEpoch 3\n" in rest
+    assert rest.count(NOTICE) == 2
+
+
+def test_why_they_are_drawn(train, alone, capsys):
+    train_fashion_mnist.main(["--data", "data", "--no-progress", "--epochs", "0"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("FashionMNIST cannot be downloaded from http://127.0.0.1:9/: ")
+
+
+def test_data_on_disk_is_not_drawn(train, alone):
+    assert NOTICE not in train("--epochs", 0)
+    assert NOTICE not in train("--epochs", 0, "--dataset", "fashion")
+
+
+def test_fashion_mnist_insisted_on(fails, alone, tmp_path):
+    said = fails("--dataset", "fashion", folder="data")
+    assert said.startswith("train_fashion_mnist.py: cannot read the data in 'data': ")
+    assert "Tried http://127.0.0.1:9/, got:" in said
+    assert "Without a network, put these files" in said
+    assert os.listdir() == []
+
+
+def test_a_folder_that_cannot_be_made(train, alone):
+    Path("file").write_text("no folder")
+    assert train("--epochs", 0, folder="file/data").startswith(NOTICE)
+
+
+def test_the_task_is_neither_easy_nor_hopeless(tmp_path, monkeypatch, capsys):
+    """The quickstart, as it is, names 60 to 90 % rightly; a linear model, so trained, clearly fewer."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--dataset", "drawn", "--no-progress"]
+    train_fashion_mnist.main(options)
+    output = capsys.readouterr().out
+    epochs = np.reshape(losses(output), (5, 10)).mean(axis=1)
+    assert np.all(np.diff(epochs) < 0)
+    assert 60 <= evaluations(output)[-1][0] <= 90
+
+    class Linear(train_fashion_mnist.NeuralNetwork):
+        def __init__(self):
+            super().__init__()
+            self.linear_relu_stack = tinytorch.nn.Linear(28 * 28, 10)
+
+    monkeypatch.setattr(train_fashion_mnist, "NeuralNetwork", Linear)
+    train_fashion_mnist.main(options)
+    assert evaluations(capsys.readouterr().out)[-1][0] < 55
 
 
 # As a process ------------------------------------------------------------------------------------
@@ -345,3 +428,16 @@ def test_statuses_of_the_process(data, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert errors.startswith("train_fashion_mnist.py: cannot load the model 'none.pth'")
+
+
+def test_without_a_network(tmp_path):
+    """As users start it, in an empty folder, where a proxy that is not there stands for no network."""
+    proxy = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    environment = {**os.environ, **proxy, "no_proxy": "", "TINYTORCH_DATA": "data"}
+    process = start(tmp_path, "--epochs", "1", stderr=subprocess.PIPE, env=environment)
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == 0
+    assert output.startswith(NOTICE)
+    assert output.endswith(f"{NOTICE}\n")
+    assert len(errors.splitlines()) == len(tinytorch.data.FashionMNIST.mirrors)
+    assert sorted(os.listdir(tmp_path)) == ["model.checkpoint.pth", "model.pth"]

@@ -9,9 +9,12 @@ import hashlib
 import http.server
 import os
 import pathlib
+import re
+import socket
 import struct
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -239,7 +242,8 @@ def test_everything_is_torchvisions(tmp_path) -> None:
 def test_the_tables_are_torchvisions(kind) -> None:
     theirs = getattr(torchvision.datasets, kind.__name__)
     assert list(kind.resources) == theirs.resources
-    assert list(kind.mirrors) == theirs.mirrors and list(kind.classes) == theirs.classes
+    assert list(kind.mirrors[: len(theirs.mirrors)]) == theirs.mirrors  # and others
+    assert list(kind.classes) == theirs.classes
 
 
 # Batches -----------------------------------------------------------------------------------------
@@ -332,7 +336,7 @@ def test_data_and_targets_may_be_replaced(tmp_path, name: str) -> None:
 
 
 class Mirror(http.server.BaseHTTPRequestHandler):
-    """Serves the files; /wrong ones, /short ones, or /none."""
+    """Serves the files; /wrong ones, /short ones, the first one in a /slow way, or /none."""
 
     asked: list[str]
 
@@ -347,6 +351,12 @@ class Mirror(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        if folder == "slow" and name == f"{NAME}.gz":
+            for start in range(0, 500, 100):
+                self.wfile.write(data[start : start + 100])
+                self.wfile.flush()
+                time.sleep(0.5)
+            data = data[500:]
         self.wfile.write(data[:-10] if folder == "short" else data)
 
     def log_message(self, *args) -> None:
@@ -420,6 +430,83 @@ def test_without_a_network_the_error_says_what_to_do_by_hand(tmp_path, mirror) -
         small(nobody)(tmp_path, download=True)
     assert all(name in str(e.value) for name in PACKED)
     assert str(tmp_path / "Small" / "raw") in str(e.value) and nobody in str(e.value)
+
+
+def test_a_mirror_that_failed_is_asked_last(tmp_path, mirror) -> None:
+    small(f"{mirror}/none/", f"{mirror}/files/")(tmp_path, download=True)
+    assert Mirror.asked == [f"/none/{NAME}.gz", *(f"/files/{name}" for name in PACKED)]
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """An address where connections are taken and never answered."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_mirrors_that_do_not_answer_are_given_up(tmp_path, silent, monkeypatch) -> None:
+    monkeypatch.setattr(vision, "WAIT", 0.3)
+    with pytest.raises(RuntimeError) as e:
+        small(silent, silent + "too/")(tmp_path, download=True)
+    assert f"Tried {silent}, got:\nno answer within 0.2 seconds" in str(e.value)
+    assert re.search(f"Tried {silent}too/, got:\nno answer within 0.[01]", str(e.value))
+    assert not (tmp_path / "Small").exists()
+
+
+def test_a_name_server_that_does_not_answer_is_given_up(tmp_path, monkeypatch) -> None:
+    end = threading.Event()
+
+    def ask(*args, **options):
+        end.wait(60)
+        raise OSError("too late")
+
+    monkeypatch.setattr(vision, "WAIT", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    try:
+        with pytest.raises(RuntimeError, match=r"no answer within 0\.2 seconds"):
+            small("http://tinytorch.invalid/")(tmp_path, download=True)
+    finally:
+        end.set()
+
+
+def test_an_answer_that_comes_too_late_is_closed(tmp_path, monkeypatch) -> None:
+    import urllib.request
+
+    closed, begin = threading.Event(), threading.Event()
+
+    class Late:
+        peek = staticmethod(lambda size: b"x")
+        close = staticmethod(closed.set)
+
+    def late(request, timeout):
+        begin.wait(60)
+        return Late()
+
+    monkeypatch.setattr(vision, "WAIT", 0.1)
+    monkeypatch.setattr(urllib.request, "urlopen", late)
+    with pytest.raises(RuntimeError, match=r"no answer within 0\.1 seconds"):
+        small("http://127.0.0.1/")(tmp_path, download=True)
+    begin.set()
+    assert closed.wait(60)
+
+
+def test_a_time_out_of_the_connection_is_told_as_it_is(tmp_path, monkeypatch) -> None:
+    import urllib.request
+
+    def fail(request, timeout):
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    monkeypatch.setattr(urllib.request, "urlopen", fail)
+    with pytest.raises(RuntimeError, match="Connection timed out"):
+        small("http://127.0.0.1/")(tmp_path, download=True)
+
+
+def test_a_slow_download_has_its_time(tmp_path, mirror, monkeypatch) -> None:
+    """What bounds the wait for an answer does not bound the answer."""
+    monkeypatch.setattr(vision, "WAIT", 2.0)
+    dataset = small(f"{mirror}/slow/")(tmp_path, download=True)
+    np.testing.assert_array_equal(dataset.data.numpy(), IMAGES)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path, mirror, monkeypatch) -> None:

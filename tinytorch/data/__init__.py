@@ -17,6 +17,7 @@ from tinytorch.data.dataset import (
     TensorDataset,
     random_split,
 )
+from tinytorch.data.drawn import DrawnFashion, fashion_or_drawn
 from tinytorch.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -35,6 +36,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DrawnFashion",
     "FashionMNIST",
     "IterableDataset",
     "RandomSampler",
@@ -47,6 +49,7 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "fashion_or_drawn",
     "get_worker_info",
     "random_split",
     "transforms",

@@ -1,8 +1,8 @@
 """Image datasets with torchvision's names and files: `FashionMNIST`, `MNIST`, `KMNIST`.
 
-Each is four files, images and labels for training and test, in the idx format: a magic number (two
-zero bytes, the element type, the number of dimensions), the sizes as big-endian 32-bit integers,
-and then the bytes.
+`Pictures` is what they have in common with other pictures in memory. Each of them is four files,
+images and labels for training and test, in the idx format: a magic number (two zero bytes, the
+element type, the number of dimensions), the sizes as big-endian 32-bit integers, and then the bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 import io
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -26,10 +27,108 @@ __all__ = ["KMNIST", "MNIST", "FashionMNIST"]
 
 ROOT_VARIABLE = "TINYTORCH_DATA"  # the environment variable that names the default root
 CHUNK = 1 << 20  # bytes read at a time
-TIMEOUT = 30  # seconds that a mirror may stay silent
+WAIT = 9.0  # seconds for which the mirrors of a file, one after the other, may leave it unanswered
+TIMEOUT = 30  # seconds for which one that has begun to answer may be silent
 
 
-class MNIST(Dataset[tuple[Any, Any]]):
+class Pictures(Dataset[tuple[Any, Any]]):
+    """Grey pictures in memory, with labels: the samples and batches of `MNIST` and its kin.
+
+    A subclass sets the attributes.
+
+    Attributes:
+        data: the images, a uint8 tensor (N, H, W).
+        targets: the labels, an int64 tensor (N,).
+        classes: the names of the labels.
+        root: the folder that they are read from, or None.
+        train: whether they are the training samples, or else the test samples.
+        transform: from an image to what a sample has instead, or None.
+        target_transform: from a label to what a sample has instead, or None.
+    """
+
+    classes: Sequence[str]
+    data: Tensor
+    targets: Tensor
+    root: Any
+    train: bool
+    transform: Callable[[Any], Any] | None
+    target_transform: Callable[[Any], Any] | None
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        array, target = self.data[index].numpy(), int(self.targets[index])
+        whole, single = split(self.transform)
+        if whole:  # the first steps take arrays: Pillow is not needed
+            batch: Any = Compose(whole)(array[None])
+            image: Any = batch[0]
+        else:
+            image = _pillow_image(array, type(self).__name__)
+        return self._finish(Compose(single), image, target)
+
+    def _finish(self, transform: Compose, image: Any, target: int) -> tuple[Any, Any]:
+        """Return the sample, given an image that what is left of the transform is for."""
+        image = transform(image)
+        return image, target if self.target_transform is None else self.target_transform(target)
+
+    def __getbatch__(self, indices: Sequence[int]) -> Any:
+        whole, single = split(self.transform)
+        where = positions(indices, len(self))
+        if not whole or where is None or not self._is_as_loaded():
+            return NotImplemented
+        images: Any = Compose(whole)(self.data.numpy()[where])  # (B, 28, 28) -> (B, 1, 28, 28)
+        targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
+        if not single and self.target_transform is None:
+            return [images, wrap(targets)]
+        finish = functools.partial(self._finish, Compose(single))
+        return default_collate(list(map(finish, images, targets.tolist())))
+
+    def _is_as_loaded(self) -> bool:
+        """Return whether `data` and `targets`, which a program may replace, are still tensors."""
+        if not (isinstance(self.data, Tensor) and isinstance(self.targets, Tensor)):
+            return False
+        return bool(self.targets.shape == self.data.shape[:1])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The label of each class name."""
+        return {name: i for i, name in enumerate(self.classes)}
+
+    def extra_repr(self) -> str:
+        """Return what `repr` adds about the split."""
+        return f"Split: {'Train' if self.train is True else 'Test'}"
+
+    def __repr__(self) -> str:
+        body = [f"Number of datapoints: {len(self)}"]
+        if self.root is not None:
+            body.append(f"Root location: {self.root}")
+        body += self.extra_repr().splitlines()
+        transforms = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
+        if any(transform is not None for transform in transforms.values()):
+            body.append("StandardTransform")
+        lines = [f"Dataset {type(self).__name__}", *("    " + line for line in body)]
+        for head, transform in transforms.items():
+            if transform is not None:
+                lines.append(head + repr(transform).replace("\n", "\n" + " " * len(head)))
+        return "\n".join(lines)
+
+
+class DownloadError(RuntimeError):
+    """A file could be had from no mirror.
+
+    Attributes:
+        failures: (mirror, why not), in the order in which they were tried.
+        found: the paths of those files of the dataset that are there.
+    """
+
+    def __init__(self, message: str, failures: Sequence[tuple[str, str]], found: Sequence[str]) -> None:
+        super().__init__(message)
+        self.failures = failures
+        self.found = found
+
+
+class MNIST(Pictures):
     """Handwritten digits (LeCun et al.): 60,000 training and 10,000 test images of 28×28 bytes.
 
     A sample is (image, label): a Pillow image, or what `transform` makes of it, and an int. In a
@@ -77,9 +176,7 @@ class MNIST(Dataset[tuple[Any, Any]]):
         "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four",
         "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine",
     )  # fmt: skip
-
-    data: Tensor
-    targets: Tensor
+    root: str | os.PathLike[str]
 
     def __init__(
         self,
@@ -104,69 +201,12 @@ class MNIST(Dataset[tuple[Any, Any]]):
             self.download()
         self.data, self.targets = self._load()
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        array, target = self.data[index].numpy(), int(self.targets[index])
-        whole, single = split(self.transform)
-        if whole:  # the first steps take arrays: Pillow is not needed
-            batch: Any = Compose(whole)(array[None])
-            image: Any = batch[0]
-        else:
-            image = _pillow_image(array, type(self).__name__)
-        return self._finish(Compose(single), image, target)
-
-    def _finish(self, transform: Compose, image: Any, target: int) -> tuple[Any, Any]:
-        """Return the sample, given an image that what is left of the transform is for."""
-        image = transform(image)
-        return image, target if self.target_transform is None else self.target_transform(target)
-
-    def __getbatch__(self, indices: Sequence[int]) -> Any:
-        whole, single = split(self.transform)
-        where = positions(indices, len(self))
-        if not whole or where is None or not self._is_as_loaded():
-            return NotImplemented
-        images: Any = Compose(whole)(self.data.numpy()[where])  # (B, 28, 28) -> (B, 1, 28, 28)
-        targets = rows(self.targets.numpy(), where).astype(np.int64, copy=False)  # (B,)
-        if not single and self.target_transform is None:
-            return [images, wrap(targets)]
-        finish = functools.partial(self._finish, Compose(single))
-        return default_collate(list(map(finish, images, targets.tolist())))
-
-    def _is_as_loaded(self) -> bool:
-        """Return whether `data` and `targets`, which a program may replace, are still tensors."""
-        if not (isinstance(self.data, Tensor) and isinstance(self.targets, Tensor)):
-            return False
-        return bool(self.targets.shape == self.data.shape[:1])
-
-    def __len__(self) -> int:
-        return len(self.data)
+    # The files ------------------------------------------------------------------------------------
 
     @property
     def raw_folder(self) -> str:
         """The folder of the four files."""
         return os.path.join(self.root, type(self).__name__, "raw")
-
-    @property
-    def class_to_idx(self) -> dict[str, int]:
-        """The label of each class name."""
-        return {name: i for i, name in enumerate(self.classes)}
-
-    def extra_repr(self) -> str:
-        """Return what `repr` adds about the split."""
-        return f"Split: {'Train' if self.train is True else 'Test'}"
-
-    def __repr__(self) -> str:
-        body = [f"Number of datapoints: {len(self)}", f"Root location: {self.root}"]
-        body += self.extra_repr().splitlines()
-        transforms = {"Transform: ": self.transform, "Target transform: ": self.target_transform}
-        if any(transform is not None for transform in transforms.values()):
-            body.append("StandardTransform")
-        lines = [f"Dataset {type(self).__name__}", *("    " + line for line in body)]
-        for head, transform in transforms.items():
-            if transform is not None:
-                lines.append(head + repr(transform).replace("\n", "\n" + " " * len(head)))
-        return "\n".join(lines)
-
-    # The files ------------------------------------------------------------------------------------
 
     def download(self) -> None:
         """Fetch the files that are missing, check their sums, and unpack them.
@@ -174,32 +214,47 @@ class MNIST(Dataset[tuple[Any, Any]]):
         A file appears under its name only when it is whole, so an interrupted download leaves
         nothing behind.
 
+        A mirror that fails is asked for the next file after the others. If none answers, that is
+        known after ten seconds; one that does answer has the time that it needs.
+
         Raises:
-            RuntimeError: no mirror gave a file with the right sum.
+            DownloadError: a RuntimeError; no mirror gave a file with the right sum.
         """
-        os.makedirs(self.raw_folder, exist_ok=True)
+        mirrors = list(self.mirrors)
         for name, md5 in self.resources:
             packed = os.path.join(self.raw_folder, name)
             unpacked = packed.removesuffix(".gz")
             found = _present(packed)
             if found == unpacked or (found == packed and _md5_of(packed) == md5):
                 continue
-            self._fetch(packed, md5)
+            self._fetch(packed, md5, mirrors)
             # Unpacked files load ten times as fast, and torchvision looks for nothing else.
             with replacing(unpacked) as file, _open(packed) as stream:
                 while chunk := stream.read(CHUNK):
                     file.write(chunk)
 
-    def _fetch(self, path: str, md5: str) -> None:
-        """Download one file from the first mirror that has it whole."""
+    def _fetch(self, path: str, md5: str, mirrors: list[str]) -> None:
+        """Download one file from the first of `mirrors` that has it whole; move others to the end."""
         name = os.path.basename(path)
-        failures = []
-        for mirror in self.mirrors:
+        failures, left = [], WAIT
+        for tried, mirror in enumerate(tuple(mirrors), 1):
+            # The first has most of the time: enough for a name server that is asked in vain.
+            allowed = left if tried == len(mirrors) else left * 2 / 3
+            start = time.monotonic()
             try:
-                return _download(mirror + name, path, md5)
+                return _download(mirror + name, path, md5, allowed)
             except (OSError, RuntimeError, ValueError) as error:
-                failures.append(f"Tried {mirror}, got:\n{error}")
-        raise RuntimeError("\n".join([f"Error downloading {name}:", *failures, self._by_hand()]))
+                failures.append((mirror, str(error)))
+            left -= min(time.monotonic() - start, allowed)
+            mirrors.append(mirrors.pop(0))
+        got = (f"Tried {mirror}, got:\n{why}" for mirror, why in failures)
+        message = "\n".join([f"Error downloading {name}:", *got, self._by_hand()])
+        raise DownloadError(message, failures, self._found())
+
+    def _found(self) -> list[str]:
+        """Return the paths of the files that are there, in the order of `resources`."""
+        paths = (os.path.join(self.raw_folder, name) for name, _ in self.resources)
+        return [path for packed in paths if (path := _present(packed))]
 
     def _by_hand(self) -> str:
         names = ", ".join(name for name, _ in self.resources)
@@ -207,9 +262,8 @@ class MNIST(Dataset[tuple[Any, Any]]):
 
     def _load(self) -> tuple[Tensor, Tensor]:
         """Return images and labels of this split."""
-        paths = [os.path.join(self.raw_folder, name) for name, _ in self.resources]
-        found = [path for packed in paths if (path := _present(packed))]
-        if len(found) < len(paths):
+        found = self._found()
+        if len(found) < len(self.resources):
             raise RuntimeError(f"Dataset not found. You can use download=True to download it. {self._by_hand()}")
         image_path, label_path = found[:2] if self.train else found[2:]
         images = read_idx(image_path, ndim=3)
@@ -226,7 +280,10 @@ class FashionMNIST(MNIST):
     `<root>/FashionMNIST/raw`.
     """
 
-    mirrors = ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",)
+    mirrors = (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+    )
     resources = (
         ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
         ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
@@ -342,38 +399,82 @@ def _open(path: str) -> io.BufferedIOBase:
 # Downloads ----------------------------------------------------------------------------------------
 
 
-def _download(url: str, path: str, md5: str) -> None:
+def _download(url: str, path: str, md5: str, seconds: float) -> None:
     """Write what `url` gives to `path`, if its MD5 sum is right.
 
     Raises:
-        OSError: the connection failed.
+        OSError: the connection failed, or was not answered for so many `seconds`.
         RuntimeError: it broke off, or the sum is wrong.
     """
     # Loaded by a program that downloads, not at import.
     from http.client import HTTPException
-    from urllib.request import Request, urlopen
 
     from tqdm import tqdm
 
     digest, received = _md5(), 0
-    request = Request(url, headers={"User-Agent": "tinytorch"})
     try:
-        with (
-            urlopen(request, timeout=TIMEOUT) as response,
-            replacing(path) as file,
-            tqdm(
-                total=getattr(response, "length", None), unit="B", unit_scale=True, desc=os.path.basename(path)
-            ) as bar,
-        ):
-            while chunk := response.read(CHUNK // 16):
-                file.write(chunk)
-                digest.update(chunk)
-                received += len(chunk)
-                bar.update(len(chunk))
-            if digest.hexdigest() != md5:
-                raise RuntimeError(f"expected the MD5 sum {md5}, found {digest.hexdigest()} of {received} bytes")
+        with _answer(url, seconds) as response:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with (
+                replacing(path) as file,
+                tqdm(
+                    total=getattr(response, "length", None), unit="B", unit_scale=True, desc=os.path.basename(path)
+                ) as bar,
+            ):
+                while chunk := response.read(CHUNK // 16):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    received += len(chunk)
+                    bar.update(len(chunk))
+                if digest.hexdigest() != md5:
+                    raise RuntimeError(f"expected the MD5 sum {md5}, found {digest.hexdigest()} of {received} bytes")
     except HTTPException as error:
         raise RuntimeError(f"the answer broke off: {error!r}") from error
+
+
+def _answer(url: str, seconds: float) -> Any:
+    """Return the open response of `url`, once its first byte is there.
+
+    A socket's time-out is no bound: it holds for each address of a host and each step anew, and not
+    for finding the addresses. So a thread asks, which is left alone when the time is over.
+
+    Raises:
+        TimeoutError: there was no answer in so many `seconds`.
+        OSError: the connection failed.
+        http.client.HTTPException: the answer broke off.
+    """
+    from concurrent.futures import Future
+    from threading import Thread
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    answer: Future[Any] = Future()
+
+    def ask() -> None:
+        response, problem = None, None
+        try:
+            request = Request(url, headers={"User-Agent": "tinytorch"})
+            response = urlopen(request, timeout=TIMEOUT)
+            response.peek(1)
+        except BaseException as error:
+            problem = error
+            if isinstance(error, HTTPError):
+                error.close()  # it has the connection
+        in_time = answer.set_running_or_notify_cancel()
+        if response is not None and not (in_time and problem is None):
+            response.close()
+        if in_time and problem is not None:
+            answer.set_exception(problem)
+        elif in_time:
+            answer.set_result(response)
+
+    Thread(target=ask, daemon=True).start()  # a daemon: it does not keep the program from ending
+    try:
+        return answer.result(seconds)
+    except TimeoutError as error:
+        if answer.cancel():
+            raise TimeoutError(f"no answer within {seconds:.3g} seconds") from error
+        return answer.result()  # it came at the last moment, or the error is the connection's
 
 
 def _md5() -> Any:

@@ -731,8 +731,8 @@ log10 = pointwise(
     doc="""Return the logarithm to base 10.
 
     Example:
-        >>> torch.log10(torch.tensor([1.0, 10.0]))
-        tensor([0., 1.])
+        >>> torch.log10(torch.tensor([1.0, 100.0]))
+        tensor([0., 2.])
     """,
     method=True,
     in_place="function",
