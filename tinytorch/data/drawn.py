@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from tinytorch._tensor import wrap
+from tinytorch.core.tensor import wrap
 from tinytorch.data.vision import DownloadError, FashionMNIST, Pictures, read_idx
 
 __all__ = ["DrawnFashion", "fashion_or_drawn"]

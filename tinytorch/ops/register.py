@@ -187,7 +187,7 @@ class Function(staticmethod):  # type: ignore[type-arg]
             raise no_such_call(name, args, signatures)
 
     def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-        """Return PyTorch's error if what lacked an attribute is an argument that is no tensor, else the error itself."""
+        """Return PyTorch's error if what lacked an attribute is an argument that is no tensor, else that error."""
         given = error.obj
         if isinstance(given, Tensor):
             return error
