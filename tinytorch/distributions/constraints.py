@@ -308,15 +308,6 @@ class _UpperBound(Constraint):
         return [("upper_bound", self.upper_bound)]
 
 
-class _IntegerLessThan(_UpperBound):
-    """Integers up to the bound."""
-
-    is_discrete = True
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
 class _LessThan(_UpperBound):
     """Numbers below the bound.
 

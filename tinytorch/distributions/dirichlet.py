@@ -58,8 +58,7 @@ class Dirichlet(ExponentialFamily):
         return sampled
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             (self.concentration - 1.0).xlogy(value).sum(-1)
             + self.concentration.sum(-1).lgamma()

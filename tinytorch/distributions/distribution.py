@@ -278,6 +278,15 @@ class Distribution:
                 f"invalid values:\n{value}"
             )
 
+    def _check_sample(self, value: Any) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
+    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
+        """Return values, a vector, along a new first dimension, or with the batch's dimensions of length one."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values
+
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """Return `_instance`, or a new object for `expand` to fill, of a class that it knows how to fill."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]

@@ -9,7 +9,7 @@ from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, lazy_property
+from tinytorch.distributions.utils import _standard_normal, given, lazy_property
 from tinytorch.ops.create import eye
 from tinytorch.ops.shape import broadcast_shapes
 
@@ -129,13 +129,7 @@ class MultivariateNormal(Distribution):
         inverse = linalg.solve_triangular(self._unbroadcasted_scale_tril, eye(n[0], dtype=self.loc.dtype), upper=False)
         return (inverse.mT @ inverse).expand(self._batch_shape + n)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = given("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -151,8 +145,7 @@ class MultivariateNormal(Distribution):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         length = _squared_length(self._unbroadcasted_scale_tril, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + length) - self._half_log_det()

@@ -108,8 +108,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         event_dim = len(self.event_shape)
         result: Any = 0.0
         y = value

@@ -182,8 +182,7 @@ class Wishart(ExponentialFamily):
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n, half = self._event_shape[0], self.df / 2
         solved = cholesky_solve(value, self._unbroadcasted_scale_tril)
         log_det = linalg.slogdet(value).logabsdet
