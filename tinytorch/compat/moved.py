@@ -1,4 +1,4 @@
-"""Modules that had another name in 0.1: pickles of that time name them. Each is found as the one module that it is now."""
+"""Modules that had another name in 0.1, which pickles of that time name. Each is found as the module it is now."""
 
 from __future__ import annotations
 

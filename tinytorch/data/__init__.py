@@ -28,27 +28,8 @@ from tinytorch.data.sampler import (
 from tinytorch.data.vision import KMNIST, MNIST, FashionMNIST
 
 __all__ = [
-    "KMNIST",
-    "MNIST",
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "FashionMNIST",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "default_collate",
-    "default_convert",
-    "get_worker_info",
-    "random_split",
-    "transforms",
-    "vision",
-]
+    "KMNIST", "MNIST", "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "FashionMNIST",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler",
+    "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
+    "transforms", "vision",
+]  # fmt: skip

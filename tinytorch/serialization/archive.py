@@ -1,4 +1,4 @@
-"""The zip archive of a checkpoint: written with nothing but `write`, and read without trust in its numbers (floor 4)."""
+"""The zip archive of a checkpoint: written with nothing but `write`, read without trust in its numbers (floor 4)."""
 
 from __future__ import annotations
 
