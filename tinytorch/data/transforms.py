@@ -84,8 +84,7 @@ def _scaled(image: np.ndarray[Any, Any]) -> Tensor:
     # Divided, not multiplied by 1/255: the products are off by a rounding error here and there.
     scaled = image.astype(get_default_dtype().numpy, order="C")
     scaled /= 255
-    made: Tensor = wrap(scaled)
-    return made
+    return wrap(scaled)
 
 
 class Normalize:

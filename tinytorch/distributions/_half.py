@@ -30,13 +30,10 @@ class Half(TransformedDistribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        cdf: Tensor = 2 * self.base_dist.cdf(value) - 1
-        return cdf
+        return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
-        icdf: Tensor = self.base_dist.icdf((value + 1) / 2)
-        return icdf
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Tensor:
-        entropy: Tensor = self.base_dist.entropy() - math.log(2)
-        return entropy
+        return self.base_dist.entropy() - math.log(2)

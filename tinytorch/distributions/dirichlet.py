@@ -54,8 +54,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        sampled: Tensor = _Dirichlet.apply(self.concentration.expand(shape))
-        return sampled
+        return _Dirichlet.apply(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -47,5 +47,4 @@ class LogNormal(TransformedDistribution):
         return squared.expm1() * (2 * self.loc + squared).exp()
 
     def entropy(self) -> Tensor:
-        entropy: Tensor = self.base_dist.entropy() + self.loc
-        return entropy
+        return self.base_dist.entropy() + self.loc

@@ -42,15 +42,13 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(rand(shape, dtype=probs.dtype))
-        numbers: Tensor = (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
-        return numbers
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         difference = logits - value.mul(self.temperature)
-        log_prob: Tensor = self.temperature.log() + difference - 2 * difference.exp().log1p()
-        return log_prob
+        return self.temperature.log() + difference - 2 * difference.exp().log1p()
 
 
 class RelaxedBernoulli(TransformedDistribution):

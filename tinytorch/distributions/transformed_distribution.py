@@ -129,8 +129,7 @@ class TransformedDistribution(Distribution):
             sign = sign * transform.sign
         if isinstance(sign, int) and sign == 1:
             return value
-        turned: Tensor = sign * (value - 0.5) + 0.5
-        return turned
+        return sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):

@@ -72,8 +72,7 @@ class Transform:
     def event_dim(self) -> int:
         """How many dimensions on the right one value has, where it is the same on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
-            dim: int = self.domain.event_dim
-            return dim
+            return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
@@ -666,8 +665,7 @@ class AffineTransform(Transform):
         return (self.scale > 0) - (self.scale < 0)
 
     def _call(self, x: Tensor) -> Tensor:
-        moved: Tensor = self.loc + self.scale * x
-        return moved
+        return self.loc + self.scale * x
 
     def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale

@@ -197,8 +197,7 @@ class ProbsOrLogits:
 
     @property
     def _param(self) -> Tensor:
-        value: Tensor = self.__dict__[self._given]
-        return value
+        return self.__dict__[self._given]
 
     @property
     def param_shape(self) -> Size:

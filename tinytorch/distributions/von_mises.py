@@ -32,8 +32,7 @@ def _polynomial(y: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     value: Any = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = coefficient + y * value
-    result: Tensor = value
-    return result
+    return value
 
 
 def _log_bessel(x: Tensor, order: int) -> Tensor:

@@ -210,5 +210,4 @@ class Wishart(ExponentialFamily):
         x, y = natural_params
         n = self._event_shape[0]
         half = y + 0.5 * (n + 1)
-        normalizer: Tensor = half * (n * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)
-        return normalizer
+        return half * (n * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)

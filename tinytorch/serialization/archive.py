@@ -117,8 +117,7 @@ class _Archive:
         """Return the number of bytes of a record; RuntimeError if there is none."""
         if name not in self:
             raise RuntimeError(_damaged(f"failed locating file {name}: file not found"))
-        size: int = self.entries[self.prefix + name].file_size
-        return size
+        return self.entries[self.prefix + name].file_size
 
     def offset(self, name: str) -> int:
         """Return where in the file the bytes of a record begin."""
