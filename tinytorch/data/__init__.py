@@ -1,7 +1,6 @@
 """Datasets, samplers, collation and the `DataLoader`; image datasets and transforms (floor 4).
 
-`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have
-torchvision's names.
+`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have torchvision's names.
 """
 
 from tinytorch.data import transforms, vision

@@ -19,8 +19,7 @@ class Distribution:
     Args:
         batch_shape: the shape of the batch of distributions.
         event_shape: the shape of one sample of one of them.
-        validate_args: whether to check parameters and values; by default as
-            `set_default_validate_args` says.
+        validate_args: whether to check parameters and values; by default as `set_default_validate_args` says.
 
     Example:
         >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)

@@ -51,8 +51,7 @@ def load(
         **pickle_load_args: for the `Unpickler`, such as `encoding`; of no effect for data only.
 
     Raises:
-        pickle.UnpicklingError: the file names a function or class that is not data, or is no
-            checkpoint.
+        pickle.UnpicklingError: the file names a function or class that is not data, or is no checkpoint.
         AttributeError, ModuleNotFoundError: with `weights_only=False`, there is no such class.
         NotImplementedError: the file has the format before 1.6.
         RuntimeError: the file is damaged, or was saved on a device that is not there.

@@ -36,10 +36,9 @@ def save(
 ) -> None:
     """Write `obj` to a file that both PyTorch's `torch.load` and `load` read.
 
-    A file at a path is replaced as a whole or not at all, also if the program is killed: the bytes
-    go to a temporary file, reach the disk, and only then take its name. What a program that was
-    killed may leave of that (on Linux next to never), the next `save` in the directory removes.
-    Tensors that share memory share it in the file.
+    A file at a path is replaced as a whole or not at all, also if the program is killed: the bytes go to a temporary
+    file, reach the disk, and only then take its name. What a program that was killed may leave of that (on Linux next
+    to never), the next `save` in the directory removes. Tensors that share memory share it in the file.
 
     Args:
         obj: best a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
