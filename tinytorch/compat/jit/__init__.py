@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from tinytorch.nn.modules.module import Module
 
-from ..absent import Idle
+from ..absent import Idle, answering
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
@@ -156,14 +156,8 @@ def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) 
     return mod.eval()
 
 
-def is_scripting() -> bool:
-    """Return False: code is never compiled."""
-    return False
-
-
-def is_tracing() -> bool:
-    """Return False."""
-    return False
+is_scripting = answering("is_scripting", lambda: False, "Return False: code is never compiled.")
+is_tracing = answering("is_tracing", lambda: False, "Return False.")
 
 
 # Annotations --------------------------------------------------------------------------------------
