@@ -250,8 +250,8 @@ def test_records_are_stored_and_aligned_and_equal_contents_make_equal_files() ->
 
 @pytest.mark.parametrize(("limit32", "limit16"), [(0, 0), (100, 3), (2000, 100)])
 def test_the_fields_for_files_beyond_4_gib(monkeypatch: pytest.MonkeyPatch, limit32: int, limit16: int) -> None:
-    monkeypatch.setattr(serialization, "_LIMIT32", limit32)
-    monkeypatch.setattr(serialization, "_LIMIT16", limit16)
+    monkeypatch.setattr(serialization.archive, "_LIMIT32", limit32)
+    monkeypatch.setattr(serialization.archive, "_LIMIT16", limit16)
     file = file_of([wrap(np.arange(1000.0)), wrap(np.ones(3))])
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
@@ -423,7 +423,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
         write(b"PK half of it")
         raise error
 
-    monkeypatch.setattr(serialization, "_write_archive", write_half)
+    monkeypatch.setattr(serialization.saving, "_write_archive", write_half)
     kind = RuntimeError if isinstance(error, OSError) else type(error)
     with pytest.raises(kind, match=r"file write failed: disk full, file path: .*a\.pt|^$"):
         save({"new": wrap(grid())}, path)

@@ -115,8 +115,7 @@ def load_state_dict_from_url(
             if len(held) == 1 and not held[0].is_dir():  # a file of old, packed
                 archive.extractall(model_dir)
                 path = os.path.join(model_dir, held[0].filename)
-    loaded: dict[str, Any] = serialization.load(path, map_location=map_location, weights_only=weights_only)
-    return loaded
+    return serialization.load(path, map_location=map_location, weights_only=weights_only)
 
 
 # Models of a directory ----------------------------------------------------------------------------

@@ -287,8 +287,7 @@ def register_kernel(
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Callable[..., Any]:
     """Take a rule for `vmap`; see `CustomOpDef.register_vmap`."""
-    found: Callable[..., Any] = _found(op).register_vmap(func)
-    return found
+    return _found(op).register_vmap(func)
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:

@@ -1,6 +1,7 @@
-"""What a kind of device answers that is not there: `torch.cuda` and `torch.xpu` all of it, others in part.
+"""What is not there, and how it answers: devices above all (`torch.cuda` and `torch.xpu`, others in part).
 
-As in PyTorch: seeding does nothing, no memory is in use, and what needs the device raises.
+As in PyTorch: seeding does nothing, no memory is in use, and what needs the device raises. The helpers, `answering`,
+`refusing`, `Refused` and `Idle`, are for other modules too, whose functions do nothing or cannot do what they say.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tinytorch.core.device import without_cuda as without_cuda
-from tinytorch.core.tensor import Tensor
 
 __all__ = [
     "StreamContext", "device_count", "device_of", "empty_cache", "get_arch_list", "get_gencode_flags",
@@ -32,6 +32,27 @@ class OutOfMemoryError(RuntimeError):
     """
 
 
+# Ways to answer -----------------------------------------------------------------------------------
+
+
+def answering(name: str, function: Callable[..., Any], does: str, example: str = "") -> Callable[..., Any]:
+    """Return a function that always answers the same, with its name, a docstring, and an example in it.
+
+    Args:
+        name: what it is called.
+        function: a lambda with PyTorch's parameters that returns the answer.
+        does: what the docstring says.
+        example: lines as in an interpreter. By default a call without arguments, and what it returns.
+    """
+    function.__name__ = function.__qualname__ = name
+    if not example:
+        home = function.__module__.replace("tinytorch.absent", "tinytorch.cuda").removeprefix("tiny")
+        answer = function()
+        example = f">>> {home}.{name}()" + ("" if answer is None else f"\n{answer!r}")
+    function.__doc__ = f"{does}\n\n    Example:\n        " + example.replace("\n", "\n        ") + "\n    "
+    return function
+
+
 def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
     """Return a function that raises an error, whatever it is given."""
 
@@ -42,74 +63,44 @@ def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def is_available() -> bool:
-    """Return False: tinytorch runs on the CPU.
+class Refused:
+    """The base of classes that have no objects; programs ask whether they got one. Whoever makes one gets an error."""
 
-    Example:
-        >>> "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"
-        'cpu'
-    """
-    return False
+    _error: tuple[type[Exception], str] = (NotImplementedError, "torch.fx: tinytorch traces no programs")
 
-
-def is_initialized() -> bool:
-    """Return False.
-
-    Example:
-        >>> torch.cuda.is_initialized()
-        False
-    """
-    return False
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise an error: there are no objects of this class."""
+        error, words = cls._error
+        raise error(words)
 
 
-def device_count() -> int:
-    """Return 0.
+class Idle:
+    """Do what is inside a `with` block, and nothing else."""
 
-    Example:
-        >>> torch.cuda.device_count()
-        0
-    """
-    return 0
+    def __enter__(self) -> None:
+        return None
 
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return False.
-
-    Example:
-        >>> torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
-        torch.float32
-    """
-    return False
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
-def is_tf32_supported() -> bool:
-    """Return False.
+# What is there: nothing ---------------------------------------------------------------------------
 
-    Example:
-        >>> torch.cuda.is_tf32_supported()
-        False
-    """
-    return False
+is_available = answering(
+    "is_available", lambda: False, "Return False: tinytorch runs on the CPU.",
+    """>>> "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"\n'cpu'""",
+)  # fmt: skip
+is_initialized = answering("is_initialized", lambda: False, "Return False.")
+device_count = answering("device_count", lambda: 0, "Return 0.")
+is_bf16_supported = answering(
+    "is_bf16_supported", lambda including_emulation=True: False, "Return False.",
+    ">>> torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32\ntorch.float32",
+)  # fmt: skip
+is_tf32_supported = answering("is_tf32_supported", lambda: False, "Return False.")
 
-
-def get_arch_list() -> list[str]:
-    """Return an empty list: nothing is compiled for any device of this kind.
-
-    Example:
-        >>> torch.cuda.get_arch_list()
-        []
-    """
-    return []
-
-
-def get_gencode_flags() -> str:
-    """Return an empty text: nothing is compiled for any device of this kind.
-
-    Example:
-        >>> torch.cuda.get_gencode_flags()
-        ''
-    """
-    return ""
+_COMPILED = "nothing is compiled for any device of this kind."
+get_arch_list = answering("get_arch_list", lambda: [], f"Return an empty list: {_COMPILED}")
+get_gencode_flags = answering("get_gencode_flags", lambda: "", f"Return an empty text: {_COMPILED}")
 
 
 # Random numbers: there is no generator to seed ----------------------------------------------------
@@ -133,135 +124,42 @@ def manual_seed_all(seed: int) -> None:
     int(seed)
 
 
-def seed() -> None:
-    """Seed the device's generator with a random number: there is none.
-
-    Example:
-        >>> torch.cuda.seed()
-    """
-
-
-def seed_all() -> None:
-    """Seed all devices' generators with a random number: there are none.
-
-    Example:
-        >>> torch.cuda.seed_all()
-    """
-
-
-def get_rng_state_all() -> list[Tensor]:
-    """Return the states of all devices' generators: an empty list.
-
-    Example:
-        >>> torch.cuda.get_rng_state_all()
-        []
-    """
-    return []
-
-
-def set_rng_state(new_state: Any, device: Any = None) -> None:
-    """Set the state of the device's generator: there is none."""
-
-
-def set_rng_state_all(new_states: Any) -> None:
-    """Set the states of all devices' generators: there are none.
-
-    Example:
-        >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
-    """
+seed = answering("seed", lambda: None, "Seed the device's generator with a random number: there is none.")
+seed_all = answering("seed_all", lambda: None, "Seed all devices' generators with a random number: there are none.")
+get_rng_state_all = answering(
+    "get_rng_state_all", lambda: [], "Return the states of all devices' generators: an empty list."
+)
+set_rng_state = answering(
+    "set_rng_state", lambda new_state, device=None: None, "Set the state of the device's generator: there is none.",
+    ">>> torch.cuda.set_rng_state(torch.get_rng_state())",
+)  # fmt: skip
+set_rng_state_all = answering(
+    "set_rng_state_all", lambda new_states: None, "Set the states of all devices' generators: there are none.",
+    ">>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())",
+)  # fmt: skip
 
 
 # Memory: none is in use ---------------------------------------------------------------------------
 
-
-def empty_cache() -> None:
-    """Free cached memory of the device: there is none.
-
-    Example:
-        >>> torch.cuda.empty_cache()
-    """
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Return 0.
-
-    Example:
-        >>> torch.cuda.memory_allocated()
-        0
-    """
-    return 0
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """Return 0.
-
-    Example:
-        >>> torch.cuda.max_memory_allocated() / 2**20
-        0.0
-    """
-    return 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Return 0.
-
-    Example:
-        >>> torch.cuda.memory_reserved()
-        0
-    """
-    return 0
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """Return 0.
-
-    Example:
-        >>> torch.cuda.max_memory_reserved()
-        0
-    """
-    return 0
-
-
-def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return an empty dict.
-
-    Example:
-        >>> dict(torch.cuda.memory_stats())
-        {}
-    """
-    return collections.OrderedDict()
-
-
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """Return an empty dict.
-
-    Example:
-        >>> torch.cuda.memory_stats_as_nested_dict()
-        {}
-    """
-    return {}
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Forget the peak of memory use: there is none.
-
-    Example:
-        >>> torch.cuda.reset_peak_memory_stats()
-    """
-
-
-def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Forget what memory was used in all: none was.
-
-    Example:
-        >>> torch.cuda.reset_accumulated_memory_stats()
-    """
+empty_cache = answering("empty_cache", lambda: None, "Free cached memory of the device: there is none.")
+memory_allocated = answering("memory_allocated", lambda device=None: 0, "Return 0.")
+max_memory_allocated = answering("max_memory_allocated", lambda device=None: 0, "Return 0.")
+memory_reserved = answering("memory_reserved", lambda device=None: 0, "Return 0.")
+max_memory_reserved = answering("max_memory_reserved", lambda device=None: 0, "Return 0.")
+memory_stats = answering("memory_stats", lambda device=None: collections.OrderedDict(), "Return an empty dict.")
+memory_stats_as_nested_dict = answering("memory_stats_as_nested_dict", lambda device=None: {}, "Return an empty dict.")
+reset_peak_memory_stats = answering(
+    "reset_peak_memory_stats", lambda device=None: None, "Forget the peak of memory use: there is none."
+)
+reset_accumulated_memory_stats = answering(
+    "reset_accumulated_memory_stats", lambda device=None: None, "Forget what memory was used in all: none was."
+)
 
 
 # Streams: None is the only one --------------------------------------------------------------------
 
 
-class StreamContext:
+class StreamContext(Idle):
     """Do what is inside a `with` block on a stream: the only one that there can be, which changes nothing.
 
     Example:
@@ -271,12 +169,6 @@ class StreamContext:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 def stream(stream: Any) -> StreamContext:
@@ -289,12 +181,10 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-def set_stream(stream: Any) -> None:
-    """Set the current stream, which can only be None.
-
-    Example:
-        >>> torch.cuda.set_stream(None)
-    """
+set_stream = answering(
+    "set_stream", lambda stream: None, "Set the current stream, which can only be None.",
+    ">>> torch.cuda.set_stream(None)",
+)  # fmt: skip
 
 
 class device_of(StreamContext):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinytorch.core.device import device
 
-from .absent import device_count, is_available, refusing
+from .absent import Idle, device_count, is_available, refusing
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
@@ -32,7 +32,7 @@ memory_allocated = memory_reserved = memory_stats = reset_accumulated_memory_sta
 reset_peak_memory_stats = set_device_idx = set_device_index = set_stream = synchronize = _refuse
 
 
-class device_index:
+class device_index(Idle):
     """Make an accelerator the current one inside a `with` block; None does nothing.
 
     Raises:
@@ -45,6 +45,3 @@ class device_index:
     def __enter__(self) -> None:
         if self.idx is not None:
             _refuse()
-
-    def __exit__(self, *exc: object) -> None:
-        return None

@@ -88,24 +88,19 @@ def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int
         _check_with(RuntimeError, i <= max, message)
 
 
-def _check_index(cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise IndexError, with what `message` returns, unless `cond` holds."""
-    _check_with(IndexError, cond, message)
+def _checking(name: str, error_type: type[Exception]) -> Callable[..., None]:
+    def check(cond: bool, message: Callable[[], Any] | None = None) -> None:
+        _check_with(error_type, cond, message)
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Raise {error_type.__name__}, with what `message` returns, unless `cond` holds."
+    return check
 
 
-def _check_value(cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise ValueError, with what `message` returns, unless `cond` holds."""
-    _check_with(ValueError, cond, message)
-
-
-def _check_type(cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise TypeError, with what `message` returns, unless `cond` holds."""
-    _check_with(TypeError, cond, message)
-
-
-def _check_not_implemented(cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise NotImplementedError, with what `message` returns, unless `cond` holds."""
-    _check_with(NotImplementedError, cond, message)
+_check_index = _checking("_check_index", IndexError)
+_check_value = _checking("_check_value", ValueError)
+_check_type = _checking("_check_type", TypeError)
+_check_not_implemented = _checking("_check_not_implemented", NotImplementedError)
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:

@@ -5,12 +5,14 @@ PyTorch's `compile` changes the speed of a program, not its results; so a progra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sized
 from typing import Any, cast
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import flatten
 from tinytorch.nn.modules.module import Module
+
+from .absent import Idle, answering
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
@@ -147,33 +149,12 @@ def assume_constant_result(fn: Any) -> Any:
     return fn
 
 
-def is_compiling() -> bool:
-    """Return False.
-
-    Example:
-        >>> torch.compiler.is_compiling()
-        False
-    """
-    return False
-
-
-is_dynamo_compiling = is_exporting = is_compiling
-
-
-def reset() -> None:
-    """Forget what was compiled: nothing was.
-
-    Example:
-        >>> torch.compiler.reset()
-    """
-
-
-def cudagraph_mark_step_begin() -> None:
-    """Mark the start of a step: there are no recorded ones.
-
-    Example:
-        >>> torch.compiler.cudagraph_mark_step_begin()
-    """
+is_dynamo_compiling = is_exporting = is_compiling = answering("is_compiling", lambda: False, "Return False.")
+reset = answering("reset", lambda: None, "Forget what was compiled: nothing was.")
+cudagraph_mark_step_begin = answering(
+    "cudagraph_mark_step_begin", lambda: None, "Mark the start of a step: there are no recorded ones."
+)
+list_backends = answering("list_backends", lambda exclude_tags=(): [], "Return the names of compilers: there are none.")
 
 
 def set_stance(stance: str = "default", **options: Any) -> Any:
@@ -186,25 +167,9 @@ def set_stance(stance: str = "default", **options: Any) -> Any:
     return _Stance()
 
 
-class _Stance:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
-
+class _Stance(Idle):
     def __call__(self, fn: Any) -> Any:
         return fn
-
-
-def list_backends(exclude_tags: Sequence[str] = ()) -> list[str]:
-    """Return the names of compilers: there are none.
-
-    Example:
-        >>> torch.compiler.list_backends()
-        []
-    """
-    return []
 
 
 # Control flow -------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Datasets, samplers, collation and the `DataLoader`; image datasets and transforms.
 
-`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have
-torchvision's names.
+`tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have torchvision's names.
 """
 
 from tinytorch.data import transforms, vision
@@ -29,29 +28,10 @@ from tinytorch.data.sampler import (
 from tinytorch.data.vision import KMNIST, MNIST, FashionMNIST
 
 __all__ = [
-    "KMNIST",
-    "MNIST",
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DrawnFashion",
+    "KMNIST", "MNIST", "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DrawnFashion",
     "FashionMNIST",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "default_collate",
-    "default_convert",
-    "fashion_or_drawn",
-    "get_worker_info",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler",
+    "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert", "fashion_or_drawn", "get_worker_info",
     "random_split",
-    "transforms",
-    "vision",
-]
+    "transforms", "vision",
+]  # fmt: skip

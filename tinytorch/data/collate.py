@@ -77,9 +77,8 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
 
     Args:
         batch: the samples, at least one.
-        collate_fn_map: for a type (or tuple of types), a function `f(batch, *, collate_fn_map)`
-            that joins samples of it; subclasses count, the first match wins. Containers are looked
-            into where no entry matches.
+        collate_fn_map: for a type (or tuple of types), a function `f(batch, *, collate_fn_map)` that joins samples of
+            it; subclasses count, the first match wins. Containers are looked into where no entry matches.
 
     Raises:
         TypeError: neither the table nor the containers know the type.

@@ -31,10 +31,9 @@ class _InfiniteConstantSampler(Sampler[None]):
 class DataLoader(Generic[T_co]):
     """An iterable over the batches of a dataset.
 
-    Each iteration is one epoch: it asks the sampler for indices, the dataset for samples, and the
-    collate function for a batch of them. With the default collate function, a dataset that offers
-    `__getbatch__` (`TensorDataset`, `FashionMNIST`, a `Subset` of them) is asked for whole batches:
-    the same numbers, many times as fast.
+    Each iteration is one epoch: it asks the sampler for indices, the dataset for samples, and the collate function for
+    a batch of them. With the default collate function, a dataset that offers `__getbatch__` (`TensorDataset`,
+    `FashionMNIST`, a `Subset` of them) is asked for whole batches: the same numbers, many times as fast.
 
     With `num_workers` above 0, processes of their own prepare the next batches while the program works on this one.
     Each has a copy of the dataset; `get_worker_info` tells it which one it is. This pays where a sample takes long to
@@ -47,11 +46,9 @@ class DataLoader(Generic[T_co]):
         batch_size: samples per batch; None gives single samples without a batch dimension.
         shuffle: whether to read the samples in a new random order each epoch.
         sampler: the order of the samples: an iterable of indices. Excludes `shuffle`.
-        batch_sampler: an iterable of lists of indices. Excludes `batch_size`, `shuffle`, `sampler`,
-            `drop_last`.
+        batch_sampler: an iterable of lists of indices. Excludes `batch_size`, `shuffle`, `sampler`, `drop_last`.
         num_workers: how many processes load batches; 0 loads them in the main process.
-        collate_fn: from a list of samples to a batch; `default_collate`, or `default_convert` if
-            `batch_size=None`.
+        collate_fn: from a list of samples to a batch; `default_collate`, or `default_convert` if `batch_size=None`.
         pin_memory: accepted with PyTorch's warning; there is no accelerator to pin memory for.
         drop_last: whether to leave out a last, smaller batch.
         timeout: seconds to wait for a batch of a worker; 0 waits without limit.
@@ -298,9 +295,8 @@ class _Iterator:
         self._is_stream = loader._is_stream
         self._making = (loader.dataset, loader.collate_fn, loader._auto_collation, loader._is_stream, loader.drop_last)
         self._indices = iter(self._index_sampler)
-        # The seed that workers would get is drawn without workers too: a program's other random
-        # numbers must not depend on how its data are loaded. It comes before the draws of the
-        # sampler, whose iterator is lazy.
+        # The seed that workers would get is drawn without workers too: a program's other random numbers must not depend
+        # on how its data are loaded. It comes before the draws of the sampler, whose iterator is lazy.
         self._base_seed = draw_seed(loader.generator)
         self._yielded = 0
         self._length_told = loader._length_told

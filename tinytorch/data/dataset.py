@@ -1,16 +1,13 @@
 """Datasets: where samples come from, and how existing datasets are combined.
 
-A dataset answers `dataset[index]` with one sample. It may answer for many samples at once in two
-ways, both optional:
+A dataset answers `dataset[index]` with one sample. It may answer for many samples at once in two ways, both optional:
 
-- `__getitems__(indices)`, PyTorch's: returns the list of samples, which the `DataLoader`'s collate
-  function then joins.
-- `__getbatch__(indices)`, tinytorch's: returns the batch that `default_collate` would have made of
-  those samples, or `NotImplemented` where it cannot. This is what makes a batch of `TensorDataset`
-  or `FashionMNIST` cost a few array operations, not a few hundred. Only a `DataLoader` with the
-  default collate function asks for it, and only where the class that defines it has the last word
-  on how samples are read: a subclass that overrides `__getitem__` or `__getitems__` alone is read
-  sample by sample, as it should be.
+- `__getitems__(indices)`, PyTorch's: returns the list of samples, which the `DataLoader`'s collate function then joins.
+- `__getbatch__(indices)`, tinytorch's: returns the batch that `default_collate` would have made of those samples, or
+  `NotImplemented` where it cannot. This is what makes a batch of `TensorDataset` or `FashionMNIST` cost a few array
+  operations, not a few hundred. Only a `DataLoader` with the default collate function asks for it, and only where the
+  class that defines it has the last word on how samples are read: a subclass that overrides `__getitem__` or
+  `__getitems__` alone is read sample by sample, as it should be.
 """
 
 from __future__ import annotations
@@ -372,8 +369,7 @@ def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
 def has_last_word(cls: type, method: str, *others: str) -> bool:
     """Return whether `cls` has `method`, and no `others` newer than it.
 
-    So a shortcut (`method`) is never taken past a subclass that redefines what it is a shortcut for
-    (`others`).
+    So a shortcut (`method`) is never taken past a subclass that redefines what it is a shortcut for (`others`).
     """
     for base in cls.__mro__:
         if method in vars(base):

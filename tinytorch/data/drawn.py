@@ -1,4 +1,4 @@
-"""Pictures of clothes that are drawn, not photographed: `DrawnFashion` (floor 4).
+"""Pictures of clothes that are drawn, not photographed: `DrawnFashion`.
 
 A garment is a few polygons and ellipses, one laid over the other, of a cloth of its own; what they
 measure is random. A shape is given by how far each pixel is inside its border, in pixels: from -1/2

@@ -34,8 +34,7 @@ class Sampler(Generic[T_co]):
         [['a', 'c'], ['e']]
     """
 
-    # No __len__ here that raises: `list(sampler)` asks for a length first, and takes a missing one
-    # but no error.
+    # No __len__ here that raises: `list(sampler)` asks for a length first, and takes a missing one but no error.
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
@@ -110,8 +109,7 @@ class RandomSampler(Sampler[int]):
             generator = Generator()
             generator.manual_seed(draw_seed())
         if self.replacement:
-            # In blocks of 32, as PyTorch draws them. The last block may be empty and is drawn all
-            # the same.
+            # In blocks of 32, as PyTorch draws them. The last block may be empty and is drawn all the same.
             for _ in range(self.num_samples // 32):
                 yield from randint(n, (32,), generator=generator).tolist()
             yield from randint(n, (self.num_samples % 32,), generator=generator).tolist()
@@ -158,8 +156,7 @@ class WeightedRandomSampler(Sampler[int]):
         generator: where the numbers come from; the default generator if None.
 
     Raises:
-        ValueError: `num_samples` is no positive integer, `replacement` no bool, or `weights` not
-            one-dimensional.
+        ValueError: `num_samples` is no positive integer, `replacement` no bool, or `weights` not one-dimensional.
 
     Example:
         >>> list(torch.utils.data.WeightedRandomSampler([0, 1, 0], num_samples=3))

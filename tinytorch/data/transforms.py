@@ -1,13 +1,10 @@
 """Transforms of images with torchvision's names: ToTensor, Normalize, Compose, Lambda.
 
-A transform is any callable of one image. One that can work on many images at once says so by a
-second method, `__batch__(images)`, which returns what stacking the results of the single calls
-would give:
+A transform is any callable of one image. One that can work on many images at once says so by a second method,
+`__batch__(images)`, which returns what stacking the results of the single calls would give:
 
-- one that begins with raw images takes an array (N, H, W) or (N, H, W, C) and returns a Tensor (N,
-  C, H, W);
-- one that comes after it takes and returns a Tensor (N, C, H, W). It may write into it: the batch
-  is a fresh one.
+- one that begins with raw images takes an array (N, H, W) or (N, H, W, C) and returns a Tensor (N, C, H, W);
+- one that comes after it takes and returns a Tensor (N, C, H, W). It may write into it: the batch is a fresh one.
 
 Datasets of raw arrays (`FashionMNIST`) use it; other transforms are called image by image.
 """
@@ -84,8 +81,7 @@ def _scaled(image: np.ndarray[Any, Any]) -> Tensor:
     # Divided, not multiplied by 1/255: the products are off by a rounding error here and there.
     scaled = image.astype(get_default_dtype().numpy, order="C")
     scaled /= 255
-    made: Tensor = wrap(scaled)
-    return made
+    return wrap(scaled)
 
 
 class Normalize:

@@ -7,6 +7,7 @@ import math
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
+from tinytorch.distributions.utils import given
 from tinytorch.ops.create import zeros_like
 
 
@@ -16,32 +17,23 @@ class Half(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
-    @property
-    def scale(self) -> Tensor:
-        """The scale of x."""
-        scale: Tensor = self.base_dist.scale
-        return scale
+    scale = given("base_dist.scale", "The scale of x.")
 
     @property
     def mode(self) -> Tensor:
         return zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         log_prob: Tensor = self.base_dist.log_prob(value) + math.log(2)
         return log_prob.masked_fill(~(value >= 0), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        cdf: Tensor = 2 * self.base_dist.cdf(value) - 1
-        return cdf
+        self._check_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
-        icdf: Tensor = self.base_dist.icdf((value + 1) / 2)
-        return icdf
+        return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self) -> Tensor:
-        entropy: Tensor = self.base_dist.entropy() - math.log(2)
-        return entropy
+        return self.base_dist.entropy() - math.log(2)

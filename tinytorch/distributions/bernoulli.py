@@ -8,7 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, given
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import arange
 from tinytorch.ops.random import bernoulli
@@ -38,9 +38,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         self._set(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = given("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -58,8 +56,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
             return bernoulli(self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -67,9 +64,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(2, dtype=self._param.dtype)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._enumerated(arange(2, dtype=self._param.dtype), expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

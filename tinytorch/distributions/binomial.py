@@ -65,8 +65,7 @@ class Binomial(ProbsOrLogits, Distribution):
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         ways = (self.total_count + 1).lgamma() - (value + 1).lgamma() - (self.total_count - value + 1).lgamma()
         # log(1 + exp(logits)), whose gradient at zero logits is 1/2 also by its parts.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
@@ -86,5 +85,4 @@ class Binomial(ProbsOrLogits, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = arange(1 + self._count("enumerate_support"), dtype=self._param.dtype)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._enumerated(values, expand)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import ProbsOrLogits, lazy_property, logits_to_probs, probs_to_logits
+from tinytorch.distributions.utils import ProbsOrLogits, given, lazy_property, logits_to_probs, probs_to_logits
 from tinytorch.ops import limits
 from tinytorch.ops.create import arange, full
 from tinytorch.ops.random import multinomial
@@ -81,8 +81,7 @@ class Categorical(ProbsOrLogits, Distribution):
         return samples.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         index, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 
@@ -91,6 +90,22 @@ class Categorical(ProbsOrLogits, Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(self._num_events, dtype=dtypes.int64)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._enumerated(arange(self._num_events, dtype=dtypes.int64), expand)
+
+
+class OfCategorical(Distribution):
+    """What distributions share that are made of a `Categorical`."""
+
+    _categorical: Categorical
+    logits = given("_categorical.logits", "The logarithms of the probabilities.")
+    probs = given("_categorical.probs", "The probabilities.")
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = super().expand(batch_shape, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return new

@@ -8,7 +8,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, given
 from tinytorch.ops.create import empty, full
 
 __all__ = ["Cauchy"]
@@ -34,9 +34,7 @@ class Cauchy(Distribution):
     def mean(self) -> Tensor:
         return full(self._extended_shape(), float("nan"), dtype=self.loc.dtype)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = given("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -47,13 +45,11 @@ class Cauchy(Distribution):
         return self.loc + empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

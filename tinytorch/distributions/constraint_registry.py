@@ -59,53 +59,30 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(*names: Any) -> Callable[[Any], Any]:
-    def register(factory: Any) -> Any:
-        for registry in (biject_to, transform_to):
-            for name in names:
-                registry.register(name, factory)
-        return factory
+def _register_structures(to: ConstraintRegistry) -> None:
+    """Register the transforms of constraints that are made of others: those of the others, put together."""
 
-    return register
+    @to.register(constraints.independent)
+    def to_independent(constraint: Any) -> Any:
+        return transforms.IndependentTransform(to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
 
+    @to.register(constraints.cat)
+    def to_cat(constraint: Any) -> Any:
+        return transforms.CatTransform([to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
 
-@_both(constraints.real)
-def _to_real(constraint: Any) -> Any:
-    return transforms.identity_transform
-
-
-@biject_to.register(constraints.independent)
-def _biject_to_independent(constraint: Any) -> Any:
-    base = biject_to(constraint.base_constraint)
-    return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+    @to.register(constraints.stack)
+    def to_stack(constraint: Any) -> Any:
+        return transforms.StackTransform([to(each) for each in constraint.cseq], constraint.dim)
 
 
-@transform_to.register(constraints.independent)
-def _transform_to_independent(constraint: Any) -> Any:
-    base = transform_to(constraint.base_constraint)
-    return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+def _to_bound(bound: str, direction: int) -> Callable[[Any], Any]:
+    def factory(constraint: Any) -> Any:
+        affine = transforms.AffineTransform(getattr(constraint, bound), direction)
+        return transforms.ComposeTransform([transforms.ExpTransform(), affine])
+
+    return factory
 
 
-@_both(constraints.positive, constraints.nonnegative)
-def _to_positive(constraint: Any) -> Any:
-    return transforms.ExpTransform()
-
-
-@_both(constraints.greater_than, constraints.greater_than_eq)
-def _to_greater(constraint: Any) -> Any:
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
-    )
-
-
-@_both(constraints.less_than)
-def _to_less(constraint: Any) -> Any:
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
-    )
-
-
-@_both(constraints.interval, constraints.half_open_interval)
 def _to_interval(constraint: Any) -> Any:
     low: Any = constraint.lower_bound
     high: Any = constraint.upper_bound
@@ -114,47 +91,20 @@ def _to_interval(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
-@biject_to.register(constraints.simplex)
-def _biject_to_simplex(constraint: Any) -> Any:
-    return transforms.StickBreakingTransform()
+for _registry in (biject_to, transform_to):
+    _register_structures(_registry)
+    _registry.register(constraints.real, lambda constraint: transforms.identity_transform)
+    _registry.register(constraints.positive, lambda constraint: transforms.ExpTransform())
+    _registry.register(constraints.nonnegative, lambda constraint: transforms.ExpTransform())
+    _registry.register(constraints.greater_than, _to_bound("lower_bound", 1))
+    _registry.register(constraints.greater_than_eq, _to_bound("lower_bound", 1))
+    _registry.register(constraints.less_than, _to_bound("upper_bound", -1))
+    _registry.register(constraints.interval, _to_interval)
+    _registry.register(constraints.half_open_interval, _to_interval)
+    _registry.register(constraints.corr_cholesky, lambda constraint: transforms.CorrCholeskyTransform())
 
-
-@transform_to.register(constraints.simplex)
-def _transform_to_simplex(constraint: Any) -> Any:
-    return transforms.SoftmaxTransform()
-
-
-@transform_to.register(constraints.lower_cholesky)
-def _transform_to_lower_cholesky(constraint: Any) -> Any:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _transform_to_positive_definite(constraint: Any) -> Any:
-    return transforms.PositiveDefiniteTransform()
-
-
-@_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint: Any) -> Any:
-    return transforms.CorrCholeskyTransform()
-
-
-@biject_to.register(constraints.cat)
-def _biject_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform([biject_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
-
-
-@transform_to.register(constraints.cat)
-def _transform_to_cat(constraint: Any) -> Any:
-    return transforms.CatTransform([transform_to(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
-
-
-@biject_to.register(constraints.stack)
-def _biject_to_stack(constraint: Any) -> Any:
-    return transforms.StackTransform([biject_to(each) for each in constraint.cseq], constraint.dim)
-
-
-@transform_to.register(constraints.stack)
-def _transform_to_stack(constraint: Any) -> Any:
-    return transforms.StackTransform([transform_to(each) for each in constraint.cseq], constraint.dim)
+biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda constraint: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
+transform_to.register(constraints.positive_definite, lambda constraint: transforms.PositiveDefiniteTransform())
+transform_to.register(constraints.positive_semidefinite, lambda constraint: transforms.PositiveDefiniteTransform())

@@ -37,6 +37,7 @@ class Constraint:
 
     is_discrete: Any = False
     event_dim: Any = 0
+    _shown: tuple[str, ...] = ()
 
     def check(self, value: Tensor) -> Tensor:
         """Return per event of `value` whether it is in the set.
@@ -48,11 +49,8 @@ class Constraint:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self._bounds())
+        shown = ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
         return f"{type(self).__name__.removeprefix('_')}({shown})"
-
-    def _bounds(self) -> list[tuple[str, Any]]:
-        return []
 
 
 class _Dependent(Constraint):
@@ -210,13 +208,12 @@ class _OneHot(Constraint):
 
 
 class _TwoBounds(Constraint):
+    _shown = ("lower_bound", "upper_bound")
+
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
-
-    def _bounds(self) -> list[tuple[str, Any]]:
-        return [("lower_bound", self.lower_bound), ("upper_bound", self.upper_bound)]
 
 
 class _IntegerInterval(_TwoBounds):
@@ -258,12 +255,11 @@ class _HalfOpenInterval(_TwoBounds):
 
 
 class _LowerBound(Constraint):
+    _shown = ("lower_bound",)
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
         super().__init__()
-
-    def _bounds(self) -> list[tuple[str, Any]]:
-        return [("lower_bound", self.lower_bound)]
 
 
 class _IntegerGreaterThan(_LowerBound):
@@ -300,21 +296,11 @@ class _GreaterThanEq(_LowerBound):
 
 
 class _UpperBound(Constraint):
+    _shown: tuple[str, ...] = ("upper_bound",)
+
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
         super().__init__()
-
-    def _bounds(self) -> list[tuple[str, Any]]:
-        return [("upper_bound", self.upper_bound)]
-
-
-class _IntegerLessThan(_UpperBound):
-    """Integers up to the bound."""
-
-    is_discrete = True
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _LessThan(_UpperBound):
@@ -339,12 +325,10 @@ class _Multinomial(_UpperBound):
 
     is_discrete = True
     event_dim = 1
+    _shown = ()
 
     def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
-
-    def _bounds(self) -> list[tuple[str, Any]]:
-        return []
 
 
 class _Real(Constraint):
@@ -430,51 +414,8 @@ class _PositiveDefinite(_Symmetric):
         return linalg.cholesky_ex(value).info.eq(0)
 
 
-class _Cat(Constraint):
-    """Several constraints, each for a piece of given length along a dimension.
-
-    Example:
-        >>> constraints = torch.distributions.constraints
-        >>> constraints.cat([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
-        tensor([ True, False])
-    """
-
-    def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
-        if not all(isinstance(each, Constraint) for each in cseq):
-            raise AssertionError("All elements of cseq must be Constraint instances")
-        self.cseq = list(cseq)
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        if len(self.lengths) != len(self.cseq):
-            raise AssertionError(f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}")
-        self.dim = dim
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> Any:
-        return any(each.is_discrete for each in self.cseq)
-
-    @property
-    def event_dim(self) -> Any:
-        return max(each.event_dim for each in self.cseq)
-
-    def check(self, value: Tensor) -> Tensor:
-        if not -value.dim() <= self.dim < value.dim():
-            raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
-        checks, start = [], 0
-        for each, length in zip(self.cseq, self.lengths, strict=True):
-            checks.append(each.check(value.narrow(self.dim, start, length)))
-            start += length
-        return concatenated(checks, self.dim)
-
-
-class _Stack(Constraint):
-    """Several constraints, each for one index of a dimension.
-
-    Example:
-        >>> constraints = torch.distributions.constraints
-        >>> constraints.stack([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
-        tensor([ True, False])
-    """
+class _Several(Constraint):
+    """Constraints of parts along a dimension."""
 
     def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):
@@ -487,14 +428,55 @@ class _Stack(Constraint):
     def is_discrete(self) -> Any:
         return any(each.is_discrete for each in self.cseq)
 
+    def _check_dim(self, value: Tensor) -> None:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
+
+
+class _Cat(_Several):
+    """Several constraints, each for a piece of given length along a dimension.
+
+    Example:
+        >>> constraints = torch.distributions.constraints
+        >>> constraints.cat([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
+        tensor([ True, False])
+    """
+
+    def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}")
+
+    @property
+    def event_dim(self) -> Any:
+        return max(each.event_dim for each in self.cseq)
+
+    def check(self, value: Tensor) -> Tensor:
+        self._check_dim(value)
+        checks, start = [], 0
+        for each, length in zip(self.cseq, self.lengths, strict=True):
+            checks.append(each.check(value.narrow(self.dim, start, length)))
+            start += length
+        return concatenated(checks, self.dim)
+
+
+class _Stack(_Several):
+    """Several constraints, each for one index of a dimension.
+
+    Example:
+        >>> constraints = torch.distributions.constraints
+        >>> constraints.stack([constraints.positive, constraints.unit_interval]).check(torch.tensor([3.0, 3.0]))
+        tensor([ True, False])
+    """
+
     @property
     def event_dim(self) -> Any:
         dim = max(each.event_dim for each in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Tensor:
-        if not -value.dim() <= self.dim < value.dim():
-            raise AssertionError(f"dim {self.dim} out of range for value of {value.dim()} dims")
+        self._check_dim(value)
         # As in PyTorch, what is longer than the other is cut off.
         parts = zip(value.unbind(self.dim), self.cseq, strict=False)
         return stacked([each.check(part) for part, each in parts], self.dim)

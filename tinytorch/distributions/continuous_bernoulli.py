@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
@@ -85,10 +84,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return where(self._outside(), mean, taylor)
 
     @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
-
-    @property
     def variance(self) -> Tensor:
         cut = self._cut()
         variance = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / ((-cut).log1p() - cut.log()).pow(2)
@@ -101,24 +96,18 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         """The parameter."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
-
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(rand(shape, dtype=self.probs.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         cross = binary_cross_entropy_with_logits(logits, value, reduction="none")
         return -cross + self._log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         cut = self._cut()
         cdf = (cut.pow(value) * (1.0 - cut).pow(1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
         inside = where(self._outside(), cdf, value)

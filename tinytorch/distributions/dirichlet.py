@@ -54,12 +54,10 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        sampled: Tensor = _Dirichlet.apply(self.concentration.expand(shape))
-        return sampled
+        return _Dirichlet.apply(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             (self.concentration - 1.0).xlogy(value).sum(-1)
             + self.concentration.sum(-1).lgamma()

@@ -19,8 +19,7 @@ class Distribution:
     Args:
         batch_shape: the shape of the batch of distributions.
         event_shape: the shape of one sample of one of them.
-        validate_args: whether to check parameters and values; by default as
-            `set_default_validate_args` says.
+        validate_args: whether to check parameters and values; by default as `set_default_validate_args` says.
 
     Example:
         >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
@@ -277,6 +276,15 @@ class Distribution:
                 f"be within the support ({support!r}) of the distribution {self!r}, but found "
                 f"invalid values:\n{value}"
             )
+
+    def _check_sample(self, value: Any) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
+    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
+        """Return values, a vector, along a new first dimension, or with the batch's dimensions of length one."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """Return `_instance`, or a new object for `expand` to fill, of a class that it knows how to fill."""

@@ -7,7 +7,7 @@ from typing import Any
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, given
 from tinytorch.ops.create import full_like
 from tinytorch.ops.index import where
 from tinytorch.ops.pointwise import isclose
@@ -43,8 +43,7 @@ class GeneralizedPareto(Distribution):
         return self.icdf(rand(shape, dtype=self.loc.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         c = self._safe()
         power = 1 / c + 1
@@ -58,8 +57,7 @@ class GeneralizedPareto(Distribution):
             >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_survival_function(torch.tensor(2.0))
             tensor(-2.)
         """
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         c = self._safe()
         return where(self._exponential(), -z, -(c * z).log1p() / c)
@@ -96,9 +94,7 @@ class GeneralizedPareto(Distribution):
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = given("loc")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
 from tinytorch.distributions.uniform import Uniform
-from tinytorch.distributions.utils import broadcast_all, euler_constant
+from tinytorch.distributions.utils import broadcast_all, euler_constant, given
 from tinytorch.ops.create import full_like, ones_like
 from tinytorch.ops.limits import finfo
 
@@ -41,8 +41,7 @@ class Gumbel(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
@@ -50,9 +49,7 @@ class Gumbel(TransformedDistribution):
     def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = given("loc")
 
     @property
     def stddev(self) -> Tensor:

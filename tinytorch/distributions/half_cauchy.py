@@ -35,8 +35,7 @@ class HalfCauchy(Half):
 
     @property
     def variance(self) -> Tensor:
-        variance: Tensor = self.base_dist.variance
-        return variance
+        return self.base_dist.variance
 
     def log_prob(self, value: Any) -> Tensor:
         return super().log_prob(as_tensor(value, dtype=self.scale.dtype))

@@ -7,7 +7,7 @@ from typing import Any, Self
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _sum_rightmost
+from tinytorch.distributions.utils import _sum_rightmost, given
 
 __all__ = ["Independent"]
 
@@ -71,17 +71,9 @@ class Independent(Distribution):
             result = constraints.independent(result, self.reinterpreted_batch_ndims)
         return result
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = given("base_dist.mean")
+    mode = given("base_dist.mode")
+    variance = given("base_dist.variance")
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         return self.base_dist.sample(sample_shape)

@@ -9,6 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import PowerTransform
+from tinytorch.distributions.utils import given
 from tinytorch.ops.create import tensor
 
 __all__ = ["InverseGamma"]
@@ -31,17 +32,8 @@ class InverseGamma(TransformedDistribution):
         minus_one = tensor(-1.0, dtype=base.rate.dtype)
         super().__init__(base, PowerTransform(minus_one), validate_args=validate_args)
 
-    @property
-    def concentration(self) -> Tensor:
-        """The shape of x."""
-        concentration: Tensor = self.base_dist.concentration
-        return concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The rate of x."""
-        rate: Tensor = self.base_dist.rate
-        return rate
+    concentration = given("base_dist.concentration", "The shape of x.")
+    rate = given("base_dist.rate", "The rate of x.")
 
     @property
     def mean(self) -> Tensor:

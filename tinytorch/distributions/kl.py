@@ -120,12 +120,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
         )
-    result: Tensor = function(p, q)
-    return result
-
-
-def _infinite(like: Tensor) -> Tensor:
-    return full_like(like, _INF)
+    return function(p, q)
 
 
 def _x_log_x(x: Tensor) -> Tensor:
@@ -368,7 +363,7 @@ def _cauchy_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
 
 def _register_infinite(type_p: type, parameter: str, *types_q: type) -> None:
     def divergence(p: Any, q: Any) -> Tensor:
-        return _infinite(getattr(p, parameter))
+        return full_like(getattr(p, parameter), _INF)
 
     for type_q in types_q:
         register_kl(type_p, type_q)(divergence)
@@ -384,6 +379,25 @@ _register_infinite(Pareto, "scale", Beta, ContinuousBernoulli, Uniform)
 _register_infinite(Poisson, "rate", Bernoulli, Binomial)
 
 
+@register_kl(Beta, Normal)
+@register_kl(ContinuousBernoulli, Normal)
+@register_kl(Exponential, Normal)
+@register_kl(Gamma, Normal)
+@register_kl(Gumbel, Normal)
+@register_kl(Laplace, Normal)
+@register_kl(Uniform, Normal)
+def _any_normal(p: Distribution, q: Normal) -> Tensor:
+    squared = q.scale.pow(2)
+    energy = 0.5 * (2 * math.pi * squared).log() + 0.5 * (p.variance + (p.mean - q.loc).pow(2)) / squared
+    return -p.entropy() + energy
+
+
+@register_kl(Beta, Exponential)
+@register_kl(ContinuousBernoulli, Exponential)
+def _any_exponential(p: Distribution, q: Exponential) -> Tensor:
+    return -p.entropy() - q.rate.log() + q.rate * p.mean
+
+
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     return -p.entropy() - (p.probs * q.rate.log() - q.rate)
@@ -394,11 +408,6 @@ def _beta_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Tensor:
     return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_norm()
 
 
-@register_kl(Beta, Exponential)
-def _beta_exponential(p: Beta, q: Exponential) -> Tensor:
-    return -p.entropy() - q.rate.log() + q.rate * p.mean
-
-
 @register_kl(Beta, Gamma)
 def _beta_gamma(p: Beta, q: Gamma) -> Tensor:
     total = p.concentration1 + p.concentration0
@@ -407,31 +416,10 @@ def _beta_gamma(p: Beta, q: Gamma) -> Tensor:
     return -p.entropy() + norm - (q.concentration - 1) * mean_log + q.rate * p.mean
 
 
-@register_kl(Beta, Normal)
-def _beta_normal(p: Beta, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
-
-
-def _normal_energy(q: Normal, mean: Tensor, variance: Tensor) -> Tensor:
-    """Return the mean of -log q(x) of x of this mean and variance."""
-    squared = q.scale.pow(2)
-    return 0.5 * (2 * math.pi * squared).log() + 0.5 * (variance + (mean - q.loc).pow(2)) / squared
-
-
 @register_kl(Beta, Uniform)
 def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
     kl = -p.entropy() + (q.high - q.low).log()
     return kl.masked_fill((q.low > 0) | (q.high < 1), _INF)
-
-
-@register_kl(ContinuousBernoulli, Exponential)
-def _continuous_bernoulli_exponential(p: ContinuousBernoulli, q: Exponential) -> Tensor:
-    return -p.entropy() - q.rate.log() + q.rate * p.mean
-
-
-@register_kl(ContinuousBernoulli, Normal)
-def _continuous_bernoulli_normal(p: ContinuousBernoulli, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
 
 
 @register_kl(ContinuousBernoulli, Uniform)
@@ -460,11 +448,6 @@ def _exponential_gumbel(p: Exponential, q: Gumbel) -> Tensor:
     return product.log() - 1 - loc + loc.exp() * product / (product + 1) + product.reciprocal()
 
 
-@register_kl(Exponential, Normal)
-def _exponential_normal(p: Exponential, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
-
-
 @register_kl(Gamma, Exponential)
 def _gamma_exponential(p: Gamma, q: Exponential) -> Tensor:
     return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
@@ -477,21 +460,6 @@ def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
     own = (p.concentration - 1) * p.concentration.digamma() - p.concentration.lgamma() - p.concentration
     power = loc.exp() * (1 + product.reciprocal()).pow(-p.concentration)
     return own + product.log() + p.concentration / product + power - loc
-
-
-@register_kl(Gamma, Normal)
-def _gamma_normal(p: Gamma, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
-
-
-@register_kl(Gumbel, Normal)
-def _gumbel_normal(p: Gumbel, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
-
-
-@register_kl(Laplace, Normal)
-def _laplace_normal(p: Laplace, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
 
 
 @register_kl(Normal, Gumbel)
@@ -579,11 +547,6 @@ def _uniform_gumbel(p: Uniform, q: Gumbel) -> Tensor:
     width = q.scale / (p.high - p.low)
     high, low = (p.high - q.loc) / q.scale, (p.low - q.loc) / q.scale
     return width.log() + 0.5 * (high + low) - width * ((-high).exp() - (-low).exp())
-
-
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
-    return -p.entropy() + _normal_energy(q, p.mean, p.variance)
 
 
 @register_kl(Uniform, Pareto)

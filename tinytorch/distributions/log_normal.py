@@ -9,6 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import ExpTransform
+from tinytorch.distributions.utils import given
 
 __all__ = ["LogNormal"]
 
@@ -29,17 +30,8 @@ class LogNormal(TransformedDistribution):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """The mean of the logarithm."""
-        loc: Tensor = self.base_dist.loc
-        return loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviation of the logarithm."""
-        scale: Tensor = self.base_dist.scale
-        return scale
+    loc = given("base_dist.loc", "The mean of the logarithm.")
+    scale = given("base_dist.scale", "The standard deviation of the logarithm.")
 
     @property
     def mean(self) -> Tensor:
@@ -55,5 +47,4 @@ class LogNormal(TransformedDistribution):
         return squared.expm1() * (2 * self.loc + squared).exp()
 
     def entropy(self) -> Tensor:
-        entropy: Tensor = self.base_dist.entropy() + self.loc
-        return entropy
+        return self.base_dist.entropy() + self.loc

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.normal import Normal
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import StickBreakingTransform
+from tinytorch.distributions.utils import given
 
 __all__ = ["LogisticNormal"]
 
@@ -31,14 +31,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """The means of the normal numbers."""
-        loc: Tensor = self.base_dist.base_dist.loc
-        return loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviations of the normal numbers."""
-        scale: Tensor = self.base_dist.base_dist.scale
-        return scale
+    loc = given("base_dist.base_dist.loc", "The means of the normal numbers.")
+    scale = given("base_dist.base_dist.scale", "The standard deviations of the normal numbers.")

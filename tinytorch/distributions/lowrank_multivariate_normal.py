@@ -10,7 +10,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.multivariate_normal import _batch_mv
-from tinytorch.distributions.utils import _standard_normal, lazy_property
+from tinytorch.distributions.utils import _standard_normal, given, lazy_property
 from tinytorch.ops.create import eye
 from tinytorch.ops.shape import broadcast_tensors
 
@@ -72,13 +72,7 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = linalg.cholesky(small)
         super().__init__(Size(self.loc.shape[:-1]), event_shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = given("loc")
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -132,8 +126,7 @@ class LowRankMultivariateNormal(Distribution):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         length = self._squared_length(value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + self._log_det() + length)

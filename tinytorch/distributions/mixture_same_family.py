@@ -108,8 +108,7 @@ class MixtureSameFamily(Distribution):
         return (cdf * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_sample(x)
         log_prob = self.component_distribution.log_prob(self._pad(x))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (log_prob + weights).logsumexp(-1)

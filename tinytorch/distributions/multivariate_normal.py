@@ -9,7 +9,7 @@ from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, lazy_property
+from tinytorch.distributions.utils import _standard_normal, given, lazy_property
 from tinytorch.ops.create import eye
 from tinytorch.ops.shape import broadcast_shapes
 
@@ -57,7 +57,41 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     return linalg.solve_triangular(lower, eye(precision.shape[-1], dtype=precision.dtype), upper=False)
 
 
-class MultivariateNormal(Distribution):
+class GivenByMatrix(Distribution):
+    """What distributions share that are given by a positive definite matrix, its inverse or its Cholesky factor.
+
+    `_unbroadcasted_scale_tril` is the factor; what was given is an attribute, the others are computed when needed.
+    """
+
+    _unbroadcasted_scale_tril: Tensor
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    def _of_batch(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of `covariance_matrix`."""
+        return self._of_batch(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The matrix: the covariance of normal vectors."""
+        tril = self._unbroadcasted_scale_tril
+        return self._of_batch(tril @ tril.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of `covariance_matrix`."""
+        tril = self._unbroadcasted_scale_tril
+        inverse = linalg.solve_triangular(tril, eye(tril.shape[-1], dtype=tril.dtype), upper=False)
+        return self._of_batch(inverse.mT @ inverse)
+
+    def _half_log_det(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+class MultivariateNormal(GivenByMatrix):
     """Normal vectors of mean `loc`, with one of three matrices.
 
     Args:
@@ -107,35 +141,7 @@ class MultivariateNormal(Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
 
-    _kept = ("_unbroadcasted_scale_tril",)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The lower Cholesky factor of the covariance."""
-        n = self._event_shape + self._event_shape
-        return self._unbroadcasted_scale_tril.expand(self._batch_shape + n)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        n = self._event_shape + self._event_shape
-        tril = self._unbroadcasted_scale_tril
-        return (tril @ tril.mT).expand(self._batch_shape + n)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        n = self._event_shape + self._event_shape
-        inverse = linalg.solve_triangular(self._unbroadcasted_scale_tril, eye(n[0], dtype=self.loc.dtype), upper=False)
-        return (inverse.mT @ inverse).expand(self._batch_shape + n)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = given("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -147,12 +153,8 @@ class MultivariateNormal(Distribution):
         eps = _standard_normal(shape, self.loc.dtype)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
-    def _half_log_det(self) -> Tensor:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         length = _squared_length(self._unbroadcasted_scale_tril, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + length) - self._half_log_det()

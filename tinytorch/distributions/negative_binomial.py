@@ -60,8 +60,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
             return poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         powers = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         total = self.total_count + value
         ways = -total.lgamma() + (1.0 + value).lgamma() + self.total_count.lgamma()

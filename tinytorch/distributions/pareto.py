@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.exponential import Exponential
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import AffineTransform, ExpTransform
-from tinytorch.distributions.utils import broadcast_all
+from tinytorch.distributions.utils import broadcast_all, given
 
 __all__ = ["Pareto"]
 
@@ -35,9 +35,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)  # below one it is infinite
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = given("scale")
 
     @property
     def variance(self) -> Tensor:

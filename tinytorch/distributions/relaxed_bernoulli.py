@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.transformed_distribution import TransformedDistribution
 from tinytorch.distributions.transforms import SigmoidTransform
-from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs
+from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, given
 from tinytorch.ops.random import rand
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
@@ -42,16 +42,13 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(rand(shape, dtype=probs.dtype))
-        numbers: Tensor = (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
-        return numbers
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         difference = logits - value.mul(self.temperature)
-        log_prob: Tensor = self.temperature.log() + difference - 2 * difference.exp().log1p()
-        return log_prob
+        return self.temperature.log() + difference - 2 * difference.exp().log1p()
 
 
 class RelaxedBernoulli(TransformedDistribution):
@@ -77,19 +74,6 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        logits: Tensor = self.base_dist.logits
-        return logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        probs: Tensor = self.base_dist.probs
-        return probs
+    temperature: Any = given("base_dist.temperature", "The temperature.")
+    logits = given("base_dist.logits", "The log odds.")
+    probs = given("base_dist.probs", "The probabilities.")

@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import _standard_normal, broadcast_all
+from tinytorch.distributions.utils import _standard_normal, broadcast_all, given
 
 __all__ = ["StudentT"]
 
@@ -40,9 +40,7 @@ class StudentT(Distribution):
     def mean(self) -> Tensor:
         return self.loc.masked_fill(self.df <= 1, float("nan"))
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = given("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -58,8 +56,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (x * (z / self.df).rsqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         y = (value - self.loc) / self.scale
         z = (
             self.scale.log()

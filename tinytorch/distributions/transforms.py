@@ -8,7 +8,7 @@ import operator
 import weakref
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, ClassVar
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
@@ -49,6 +49,9 @@ class Transform:
         (tensor([1., 1.]), tensor([0., 0.]))
     """
 
+    # Attributes that are the arguments of `__init__`, for `with_cache`.
+    _arguments: ClassVar[tuple[str, ...]]
+
     bijective: Any = False
     domain: Any
     codomain: Any
@@ -69,8 +72,7 @@ class Transform:
     def event_dim(self) -> int:
         """How many dimensions on the right one value has, where it is the same on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
-            dim: int = self.domain.event_dim
-            return dim
+            return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
@@ -98,6 +100,10 @@ class Transform:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        cls: Any
+        for cls in type(self).__mro__:
+            if "_arguments" in vars(cls):
+                return cls(*[getattr(self, name) for name in cls._arguments], cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def __eq__(self, other: object) -> bool:
@@ -228,6 +234,8 @@ class ComposeTransform(Transform):
         tensor([3.])
     """
 
+    _arguments = ("parts",)
+
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         if cache_size:
             parts = [part.with_cache(cache_size) for part in parts]
@@ -282,11 +290,6 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return ComposeTransform(self.parts, cache_size=cache_size)
-
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
@@ -335,15 +338,12 @@ class IndependentTransform(Transform):
         tensor(3.)
     """
 
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -394,6 +394,7 @@ class ReshapeTransform(Transform):
     """
 
     bijective = True
+    _arguments = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape = Size(in_shape)
@@ -409,11 +410,6 @@ class ReshapeTransform(Transform):
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -483,15 +479,11 @@ class PowerTransform(Transform):
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
+    _arguments = ("exponent",)
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
     def sign(self) -> Any:
@@ -631,6 +623,7 @@ class AffineTransform(Transform):
     """
 
     bijective = True
+    _arguments = ("loc", "scale", "event_dim")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -655,11 +648,6 @@ class AffineTransform(Transform):
     def codomain(self) -> Any:
         return self._space()
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineTransform):
             return False
@@ -677,8 +665,7 @@ class AffineTransform(Transform):
         return (self.scale > 0) - (self.scale < 0)
 
     def _call(self, x: Tensor) -> Tensor:
-        moved: Tensor = self.loc + self.scale * x
-        return moved
+        return self.loc + self.scale * x
 
     def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
@@ -866,91 +853,8 @@ class PositiveDefiniteTransform(_OfNoArguments):
         return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
-class CatTransform(Transform):
-    """Transforms of pieces, of given lengths along a dimension.
-
-    Example:
-        >>> T = torch.distributions.transforms
-        >>> T.CatTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
-        tensor([1., 1.])
-    """
-
-    transforms: list[Transform]
-
-    def __init__(
-        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
-    ) -> None:
-        if not all(isinstance(t, Transform) for t in tseq):
-            raise AssertionError("All elements of tseq must be Transform instances")
-        if cache_size:
-            tseq = [t.with_cache(cache_size) for t in tseq]
-        super().__init__(cache_size=cache_size)
-        self.transforms = list(tseq)
-        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
-        if len(self.lengths) != len(self.transforms):
-            raise AssertionError(
-                f"lengths must have same length as tseq, got {len(self.lengths)} vs {len(self.transforms)}"
-            )
-        self.dim = dim
-
-    @lazy_property
-    def event_dim(self) -> int:
-        """The most dimensions that an event of a part has."""
-        return max(t.event_dim for t in self.transforms)
-
-    @lazy_property
-    def length(self) -> int:
-        """The length of all pieces together."""
-        return sum(self.lengths)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
-    def _pieces(self, x: Tensor) -> list[Tensor]:
-        if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != self.length:
-            raise AssertionError(f"expected size {self.length} in dimension {self.dim}, got {tuple(x.shape)}")
-        return list(x.split(self.lengths, self.dim))
-
-    def _call(self, x: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self._pieces(x), strict=True)
-        return cat([t(piece) for t, piece in pairs], self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self._pieces(y), strict=True)
-        return cat([t.inv(piece) for t, piece in pairs], self.dim)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        terms = []
-        for t, before, after in zip(self.transforms, self._pieces(x), self._pieces(y), strict=True):
-            term = t.log_abs_det_jacobian(before, after)
-            terms.append(_sum_rightmost(term, self.event_dim - t.event_dim))
-        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
-        dim += self.event_dim
-        return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
-
-    @property
-    def bijective(self) -> Any:
-        return all(t.bijective for t in self.transforms)
-
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
-
-
-class StackTransform(Transform):
-    """Transforms, one for each index of a dimension.
-
-    Example:
-        >>> T = torch.distributions.transforms
-        >>> T.StackTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
-        tensor([1., 1.])
-    """
+class _SideBySide(Transform):
+    """Transforms of parts of a tensor, which are taken along a dimension."""
 
     transforms: list[Transform]
 
@@ -963,31 +867,105 @@ class StackTransform(Transform):
         self.transforms = list(tseq)
         self.dim = dim
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return StackTransform(self.transforms, self.dim, cache_size)
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        """Return the part of each transform."""
+        raise NotImplementedError
 
-    def _slices(self, x: Tensor) -> list[Tensor]:
-        if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != len(self.transforms):
-            raise AssertionError(f"expected size {len(self.transforms)} in dimension {self.dim}, got {tuple(x.shape)}")
-        return list(x.unbind(self.dim))
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        """Return the parts as one tensor again."""
+        raise NotImplementedError
+
+    def _checked(self, x: Tensor, length: int) -> Tensor:
+        if not -x.dim() <= self.dim < x.dim() or x.size(self.dim) != length:
+            raise AssertionError(f"expected size {length} in dimension {self.dim}, got {tuple(x.shape)}")
+        return x
 
     def _call(self, x: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self._slices(x), strict=True)
-        return stack([t(each) for t, each in pairs], self.dim)
+        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)])
 
     def _inverse(self, y: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self._slices(y), strict=True)
-        return stack([t.inv(each) for t, each in pairs], self.dim)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        triples = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
-        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
+        return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
 
     @property
     def bijective(self) -> Any:
         return all(t.bijective for t in self.transforms)
+
+
+class CatTransform(_SideBySide):
+    """Transforms of pieces, of given lengths along a dimension.
+
+    Example:
+        >>> T = torch.distributions.transforms
+        >>> T.CatTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
+        tensor([1., 1.])
+    """
+
+    _arguments = ("transforms", "dim", "lengths")
+
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(
+                f"lengths must have same length as tseq, got {len(self.lengths)} vs {len(self.transforms)}"
+            )
+
+    @lazy_property
+    def event_dim(self) -> int:
+        """The most dimensions that an event of a part has."""
+        return max(t.event_dim for t in self.transforms)
+
+    @lazy_property
+    def length(self) -> int:
+        """The length of all pieces together."""
+        return sum(self.lengths)
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        return self._checked(x, self.length).split(self.lengths, self.dim)
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        return cat(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        terms = []
+        for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
+            term = t.log_abs_det_jacobian(before, after)
+            terms.append(_sum_rightmost(term, self.event_dim - t.event_dim))
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(_SideBySide):
+    """Transforms, one for each index of a dimension.
+
+    Example:
+        >>> T = torch.distributions.transforms
+        >>> T.StackTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])(torch.zeros(2))
+        tensor([1., 1.])
+    """
+
+    _arguments = ("transforms", "dim")
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        return self._checked(x, len(self.transforms)).unbind(self.dim)
+
+    def _joined(self, parts: list[Tensor]) -> Tensor:
+        return stack(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        triples = zip(self.transforms, self._parts(x), self._parts(y), strict=True)
+        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
 
     @constraints.dependent_property
     def domain(self) -> Any:
@@ -1011,6 +989,7 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = +1
+    _arguments = ("distribution",)
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -1028,8 +1007,3 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from numbers import Number
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.tensor import Size, Tensor
@@ -116,6 +117,11 @@ class lazy_property:
         return value
 
 
+def given(name: str, doc: str | None = None) -> Tensor:
+    """Return a property that is another attribute of the distribution, such as the mean that is its parameter `loc`."""
+    return cast(Tensor, property(attrgetter(name), doc=doc))
+
+
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangles of matrices (..., D, D), row after row, as vectors.
 
@@ -191,8 +197,7 @@ class ProbsOrLogits:
 
     @property
     def _param(self) -> Tensor:
-        value: Tensor = self.__dict__[self._given]
-        return value
+        return self.__dict__[self._given]
 
     @property
     def param_shape(self) -> Size:

@@ -10,7 +10,7 @@ from tinytorch.core import dtypes
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.utils import broadcast_all, lazy_property
+from tinytorch.distributions.utils import broadcast_all, given, lazy_property
 from tinytorch.ops.create import zeros
 from tinytorch.ops.index import where
 from tinytorch.ops.random import rand
@@ -32,8 +32,7 @@ def _polynomial(y: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     value: Any = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = coefficient + y * value
-    result: Tensor = value
-    return result
+    return value
 
 
 def _log_bessel(x: Tensor, order: int) -> Tensor:
@@ -68,8 +67,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, Size(), validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         log_prob = self.concentration * (value - self.loc).cos()
         return log_prob - math.log(2 * math.pi) - _log_bessel(self.concentration, 0)
 
@@ -98,13 +96,7 @@ class VonMises(Distribution):
             angle = (x + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return angle.to(self.loc.dtype)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = given("loc")
 
     @lazy_property
     def variance(self) -> Tensor:

@@ -11,9 +11,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.multivariate_normal import scale_tril_of, the_one_given
-from tinytorch.distributions.utils import lazy_property
-from tinytorch.ops.create import arange, as_tensor, eye, tril_indices
+from tinytorch.distributions.multivariate_normal import GivenByMatrix, scale_tril_of, the_one_given
+from tinytorch.ops.create import arange, as_tensor, tril_indices
 from tinytorch.ops.linalg.matrices import cholesky_solve
 from tinytorch.ops.random import randn
 from tinytorch.ops.shape import broadcast_shapes
@@ -28,7 +27,7 @@ def _multivariate_digamma(x: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - 0.5 * arange(p, dtype=x.dtype)).digamma().sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(GivenByMatrix, ExponentialFamily):
     """Scatter matrices: X X^T for `df` normal columns of covariance V, which is given by one of three matrices.
 
     Args:
@@ -84,8 +83,6 @@ class Wishart(ExponentialFamily):
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
         self._chi2 = self._of_diagonal()
 
-    _kept = ("_unbroadcasted_scale_tril",)
-
     @property
     def arg_constraints(self) -> dict[str, Any]:
         """The constraints of the parameters by name: that of `df` depends on the size of the matrices."""
@@ -105,28 +102,6 @@ class Wishart(ExponentialFamily):
         new = super().expand(batch_shape, _instance)
         new._chi2 = new._of_diagonal()
         return new
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The lower Cholesky factor of V."""
-        return self._unbroadcasted_scale_tril.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """V: the mean is `df` times this."""
-        tril = self._unbroadcasted_scale_tril
-        return (tril @ tril.mT).expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of V."""
-        tril = self._unbroadcasted_scale_tril
-        one = eye(self._event_shape[0], dtype=tril.dtype)
-        inverse = linalg.solve_triangular(tril, one, upper=False)
-        return (inverse.mT @ inverse).expand(self._batch_shape + self._event_shape)
-
-    def _half_log_det(self) -> Tensor:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     @property
     def mean(self) -> Tensor:
@@ -182,8 +157,7 @@ class Wishart(ExponentialFamily):
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n, half = self._event_shape[0], self.df / 2
         solved = cholesky_solve(value, self._unbroadcasted_scale_tril)
         log_det = linalg.slogdet(value).logabsdet
@@ -211,5 +185,4 @@ class Wishart(ExponentialFamily):
         x, y = natural_params
         n = self._event_shape[0]
         half = y + 0.5 * (n + 1)
-        normalizer: Tensor = half * (n * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)
-        return normalizer
+        return half * (n * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)

@@ -1,13 +1,9 @@
 """`torch._dynamo._trace_wrapped_higher_order_op`: indices by tensors inside `vmap`."""
 
+from ..absent import Idle
+
 __all__ = ["TransformGetItemToIndex"]
 
 
-class TransformGetItemToIndex:
+class TransformGetItemToIndex(Idle):
     """Do what is inside a `with` block: `vmap` takes tensors for indices here as it is."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None

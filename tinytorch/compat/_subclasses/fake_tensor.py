@@ -1,25 +1,27 @@
 """`torch._subclasses.fake_tensor`: tensors without elements, of which there are none; programs ask."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from tinytorch.core.tensor import Tensor
+
+from ..absent import Refused
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
 
 
-class FakeTensor(Tensor):
+_NONE = (NotImplementedError, "torch._subclasses: tinytorch has no fake tensors")
+
+
+class FakeTensor(Refused, Tensor):
     """A tensor without elements: there are none."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: nothing is traced."""
-        raise NotImplementedError("torch._subclasses: tinytorch has no fake tensors")
+    _error = _NONE
 
 
-class FakeTensorMode:
+class FakeTensorMode(Refused):
     """Makes tensors without elements: there is no such mode."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("torch._subclasses: tinytorch has no fake tensors")
+    _error = _NONE
 
 
 def is_fake(x: Any) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+
+from ..absent import answering
 
 __all__ = [
     "allow_fp16_bf16_reduction_math_sdp", "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp",
@@ -23,90 +25,34 @@ matmul = SimpleNamespace(
 )
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduced": False}
 
-
-def is_built() -> bool:
-    """Return False.
-
-    Example:
-        >>> torch.backends.cuda.is_built()
-        False
-    """
-    return False
+is_built = answering("is_built", lambda: False, "Return False.")
+is_flash_attention_available = answering(
+    "is_flash_attention_available", lambda: False, "Return False: it is a kernel of GPUs."
+)
 
 
-def flash_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU.
+def _switch(what: str, asked: str, told: str, does: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
+    """Return the function that is asked about a switch, and the one that is told, by their names."""
 
-    Example:
-        >>> torch.backends.cuda.flash_sdp_enabled()
-        True
-    """
-    return _attention["flash"]
+    def tell(enabled: bool) -> None:
+        _attention[what] = bool(enabled)
 
-
-def enable_flash_sdp(enabled: bool) -> None:
-    """Set whether this kernel of attention may be used on a GPU."""
-    _attention["flash"] = bool(enabled)
+    tell.__name__ = tell.__qualname__ = told
+    tell.__doc__ = f"Set whether {does}."
+    return answering(asked, lambda: _attention[what], f"Return whether {does}."), tell
 
 
-def mem_efficient_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU.
-
-    Example:
-        >>> torch.backends.cuda.mem_efficient_sdp_enabled()
-        True
-    """
-    return _attention["mem_efficient"]
-
-
-def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Set whether this kernel of attention may be used on a GPU."""
-    _attention["mem_efficient"] = bool(enabled)
-
-
-def math_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU.
-
-    Example:
-        >>> torch.backends.cuda.math_sdp_enabled()
-        True
-    """
-    return _attention["math"]
-
-
-def enable_math_sdp(enabled: bool) -> None:
-    """Set whether this kernel of attention may be used on a GPU."""
-    _attention["math"] = bool(enabled)
-
-
-def cudnn_sdp_enabled() -> bool:
-    """Return whether this kernel of attention may be used on a GPU.
-
-    Example:
-        >>> torch.backends.cuda.cudnn_sdp_enabled()
-        True
-    """
-    return _attention["cudnn"]
-
-
-def enable_cudnn_sdp(enabled: bool) -> None:
-    """Set whether this kernel of attention may be used on a GPU."""
-    _attention["cudnn"] = bool(enabled)
-
-
-def fp16_bf16_reduction_math_sdp_allowed() -> bool:
-    """Return whether attention on a GPU may sum in 16 bits."""
-    return _attention["reduced"]
-
-
-def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """Set whether attention on a GPU may sum in 16 bits."""
-    _attention["reduced"] = bool(enabled)
-
-
-def is_flash_attention_available() -> bool:
-    """Return False: it is a kernel of GPUs."""
-    return False
+_KERNEL = "this kernel of attention may be used on a GPU"
+flash_sdp_enabled, enable_flash_sdp = _switch("flash", "flash_sdp_enabled", "enable_flash_sdp", _KERNEL)
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch(
+    "mem_efficient", "mem_efficient_sdp_enabled", "enable_mem_efficient_sdp", _KERNEL
+)
+math_sdp_enabled, enable_math_sdp = _switch("math", "math_sdp_enabled", "enable_math_sdp", _KERNEL)
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn", "cudnn_sdp_enabled", "enable_cudnn_sdp", _KERNEL)
+fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _switch(
+    "reduced", "fp16_bf16_reduction_math_sdp_allowed", "allow_fp16_bf16_reduction_math_sdp",
+    "attention on a GPU may sum in 16 bits",
+)  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from ..absent import answering
+
 __all__ = [
     "allow_tf32", "benchmark", "benchmark_limit", "conv", "deterministic", "enabled", "flags", "fp32_precision",
     "is_acceptable", "is_available", "rnn", "set_flags", "version",
@@ -20,35 +22,12 @@ allow_tf32 = True
 fp32_precision = "none"
 conv, rnn = SimpleNamespace(fp32_precision="tf32"), SimpleNamespace(fp32_precision="tf32")
 
-
-def is_available() -> bool:
-    """Return False.
-
-    Example:
-        >>> torch.backends.cudnn.is_available()
-        False
-    """
-    return False
-
-
-def is_acceptable(tensor: Any) -> bool:
-    """Return False: cuDNN takes tensors on a GPU.
-
-    Example:
-        >>> torch.backends.cudnn.is_acceptable(torch.ones(2))
-        False
-    """
-    return False
-
-
-def version() -> int | None:
-    """Return None: there is no cuDNN.
-
-    Example:
-        >>> torch.backends.cudnn.version() is None
-        True
-    """
-    return None
+is_available = answering("is_available", lambda: False, "Return False.")
+is_acceptable = answering(
+    "is_acceptable", lambda tensor: False, "Return False: cuDNN takes tensors on a GPU.",
+    ">>> torch.backends.cudnn.is_acceptable(torch.ones(2))\nFalse",
+)  # fmt: skip
+version = answering("version", lambda: None, "Return None: there is no cuDNN.")
 
 
 def set_flags(

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from ..absent import Idle, answering
+
 __all__ = [
     "VERBOSE_OFF", "VERBOSE_ON", "VERBOSE_ON_CREATION", "allow_tf32", "conv", "deterministic", "enabled", "flags",
     "fp32_precision", "is_acl_available", "is_available", "matmul", "rnn", "set_flags", "verbose",
@@ -20,25 +22,8 @@ allow_tf32: bool | None = None
 fp32_precision = "none"
 conv, matmul, rnn = (SimpleNamespace(fp32_precision="none") for _ in range(3))
 
-
-def is_available() -> bool:
-    """Return False: NumPy does the work.
-
-    Example:
-        >>> torch.backends.mkldnn.is_available()
-        False
-    """
-    return False
-
-
-def is_acl_available() -> bool:
-    """Return False: NumPy does the work.
-
-    Example:
-        >>> torch.backends.mkldnn.is_acl_available()
-        False
-    """
-    return False
+is_available = answering("is_available", lambda: False, "Return False: NumPy does the work.")
+is_acl_available = answering("is_acl_available", lambda: False, "Return False: NumPy does the work.")
 
 
 def set_flags(
@@ -77,7 +62,7 @@ def flags(
         globals().update(zip(names, before, strict=True))
 
 
-class verbose(contextlib.AbstractContextManager[Any]):
+class verbose(Idle):
     """Do what is inside a `with` block; oneDNN, which is not used, says nothing.
 
     Example:
@@ -87,6 +72,3 @@ class verbose(contextlib.AbstractContextManager[Any]):
 
     def __init__(self, level: int) -> None:
         self.level = level
-
-    def __exit__(self, *exc: object) -> None:
-        return None

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
+from ..absent import answering
+
 __all__ = ["is_available", "is_built"]
 
-
-def is_available() -> bool:
-    """Return False: tinytorch runs on the CPU.
-
-    Example:
-        >>> torch.backends.mps.is_available()
-        False
-    """
-    return False
-
-
-def is_built() -> bool:
-    """Return False."""
-    return False
+is_available = answering("is_available", lambda: False, "Return False: tinytorch runs on the CPU.")
+is_built = answering("is_built", lambda: False, "Return False.")

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ..absent import answering
 
 __all__ = ["enabled", "get_opt_einsum", "is_available", "strategy"]
 
 enabled = False
 strategy: str | None = None
-
-
-def is_available() -> bool:
-    """Return False."""
-    return False
-
-
-def get_opt_einsum() -> Any:
-    """Return None: the package is not used."""
-    return None
+is_available = answering("is_available", lambda: False, "Return False.")
+get_opt_einsum = answering("get_opt_einsum", lambda: None, "Return None: the package is not used.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..absent import StreamContext, stream
+from ..absent import StreamContext, answering, stream
 from ..cpu import amp
 
 __all__ = ["Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "is_available",
@@ -26,64 +26,17 @@ class Stream:
 
 _stream = Stream()
 
-
-def is_available() -> bool:
-    """Return True.
-
-    Example:
-        >>> torch.cpu.is_available()
-        True
-    """
-    return True
-
-
-def is_initialized() -> bool:
-    """Return True.
-
-    Example:
-        >>> torch.cpu.is_initialized()
-        True
-    """
-    return True
-
-
-def device_count() -> int:
-    """Return 1.
-
-    Example:
-        >>> torch.cpu.device_count()
-        1
-    """
-    return 1
-
-
-def current_device() -> str:
-    """Return "cpu".
-
-    Example:
-        >>> torch.cpu.current_device()
-        'cpu'
-    """
-    return "cpu"
-
-
-def set_device(device: Any) -> None:
-    """Choose the device: there is only one.
-
-    Example:
-        >>> torch.cpu.set_device(0)
-        >>> torch.cpu.current_device()
-        'cpu'
-    """
-
-
-def synchronize(device: Any = None) -> None:
-    """Wait for all work: it is done when an operation returns.
-
-    Example:
-        >>> y = torch.ones(2) * 2
-        >>> torch.cpu.synchronize()
-    """
+is_available = answering("is_available", lambda: True, "Return True.")
+is_initialized = answering("is_initialized", lambda: True, "Return True.")
+device_count = answering("device_count", lambda: 1, "Return 1.")
+current_device = answering("current_device", lambda: "cpu", 'Return "cpu".')
+set_device = answering(
+    "set_device", lambda device: None, "Choose the device: there is only one.",
+    ">>> torch.cpu.set_device(0)\n>>> torch.cpu.current_device()\n'cpu'",
+)  # fmt: skip
+synchronize = answering(
+    "synchronize", lambda device=None: None, "Wait for all work: it is done when an operation returns."
+)
 
 
 def current_stream(device: Any = None) -> Stream:

@@ -8,7 +8,7 @@ from tinytorch.core import dtypes
 
 from .. import absent
 from ..absent import *  # noqa: F403
-from ..absent import OutOfMemoryError, without_cuda
+from ..absent import Idle, OutOfMemoryError, Refused, without_cuda
 from ..cuda import amp, memory, nvtx, random
 from ..cuda.memory import *  # noqa: F403
 from ..cuda.random import *  # noqa: F403
@@ -47,7 +47,7 @@ def set_device(device: Any) -> None:
         without_cuda()
 
 
-class device:
+class device(Idle):
     """Make a GPU the current one inside a `with` block; a negative index, or None, does nothing.
 
     Raises:
@@ -66,32 +66,23 @@ class device:
         if self.idx >= 0:
             raise RuntimeError("PyTorch was compiled without CUDA support")
 
-    def __exit__(self, *exc: object) -> None:
-        return None
 
-
-class Stream:
+class Stream(Refused):
     """A queue of a GPU's work: there is none."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Stream:
-        """Raise RuntimeError."""
-        raise RuntimeError("torch.cuda.Stream requires CUDA support")
+    _error = (RuntimeError, "torch.cuda.Stream requires CUDA support")
 
 
-class Event:
+class Event(Refused):
     """A mark in a stream: there is none."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Event:
-        """Raise RuntimeError."""
-        raise RuntimeError("Tried to instantiate dummy base class Event")
+    _error = (RuntimeError, "Tried to instantiate dummy base class Event")
 
 
-class CUDAGraph:
+class CUDAGraph(Refused):
     """Recorded work of a GPU: there is none."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> CUDAGraph:
-        """Raise RuntimeError."""
-        raise RuntimeError("Tried to instantiate dummy base class CUDAGraph")
+    _error = (RuntimeError, "Tried to instantiate dummy base class CUDAGraph")
 
 
 class _OnGpu(type):

@@ -1,13 +1,9 @@
 """`torch.fx.graph`: the class of a trace, of which there are no objects."""
 
-from typing import Any, NoReturn
+from ..absent import Refused
 
 __all__ = ["Graph"]
 
 
-class Graph:
+class Graph(Refused):
     """A trace of a function: there are none."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: nothing is traced."""
-        raise NotImplementedError("torch.fx: tinytorch traces no programs")

@@ -1,20 +1,16 @@
 """`torch.fx.graph_module`: the class of a module made of a trace, of which there are no objects."""
 
-from typing import Any, NoReturn
-
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
+from ..absent import Refused
+
 __all__ = ["GraphModule"]
 
 
-class GraphModule(Module):
+class GraphModule(Refused, Module):
     """A module made of a trace: there are none."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: nothing is traced."""
-        raise NotImplementedError("torch.fx: tinytorch traces no programs")
 
 
 _CodeOnlyModule = GraphModule

@@ -2,15 +2,13 @@
 
 from typing import Any, NoReturn
 
+from ..absent import Refused
+
 __all__ = ["Proxy", "Tracer"]
 
 
-class Proxy:
+class Proxy(Refused):
     """What stands for a value in a trace: there are none."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: nothing is traced."""
-        raise NotImplementedError("torch.fx: tinytorch traces no programs")
 
 
 class Tracer:

@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from tinytorch.nn.modules.module import Module
 
+from ..absent import Idle, answering
+
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
     "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "onednn_fusion_enabled",
@@ -154,14 +156,8 @@ def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) 
     return mod.eval()
 
 
-def is_scripting() -> bool:
-    """Return False: code is never compiled."""
-    return False
-
-
-def is_tracing() -> bool:
-    """Return False."""
-    return False
+is_scripting = answering("is_scripting", lambda: False, "Return False: code is never compiled.")
+is_tracing = answering("is_tracing", lambda: False, "Return False.")
 
 
 # Annotations --------------------------------------------------------------------------------------
@@ -267,14 +263,8 @@ def optimized_execution(should_optimize: bool) -> typing.Iterator[None]:
     yield
 
 
-class strict_fusion:
+class strict_fusion(Idle):
     """Do what is inside a `with` block: it is not compiled in any case."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 # Files --------------------------------------------------------------------------------------------

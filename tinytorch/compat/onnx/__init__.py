@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..absent import answering
+
 __all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
 
-
-def is_in_onnx_export() -> bool:
-    """Return False."""
-    return False
+is_in_onnx_export = answering("is_in_onnx_export", lambda: False, "Return False.")
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:

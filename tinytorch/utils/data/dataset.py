@@ -1,23 +1,4 @@
 """PyTorch's name, `torch.utils.data.dataset`, for `tinytorch.data.dataset`."""
 
-from tinytorch.data.dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-
-__all__ = [
-    "ChainDataset",
-    "ConcatDataset",
-    "Dataset",
-    "IterableDataset",
-    "StackDataset",
-    "Subset",
-    "TensorDataset",
-    "random_split",
-]
+from tinytorch.data.dataset import *  # noqa: F403
+from tinytorch.data.dataset import __all__ as __all__

@@ -1,19 +1,4 @@
 """PyTorch's name, `torch.utils.data.sampler`, for `tinytorch.data.sampler`."""
 
-from tinytorch.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
-
-__all__ = [
-    "BatchSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
-    "WeightedRandomSampler",
-]
+from tinytorch.data.sampler import *  # noqa: F403
+from tinytorch.data.sampler import __all__ as __all__

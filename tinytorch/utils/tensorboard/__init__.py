@@ -30,8 +30,7 @@ def _package() -> ModuleType:
             "tinytorch.utils.tensorboard writes its files by tensorboardX, which is not installed: "
             "pip install tensorboardX"
         ) from None
-    package: ModuleType = tensorboardX
-    return package
+    return tensorboardX
 
 
 def _as_arrays(value: Any) -> Any:
@@ -70,8 +69,7 @@ def _summary_writer() -> type:
 
         def get_logdir(self) -> str:
             """Return the folder."""
-            folder: str = self.logdir
-            return folder
+            return self.logdir
 
         def add_scalar(
             self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,

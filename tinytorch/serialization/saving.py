@@ -1,0 +1,279 @@
+"""`save`: PyTorch's names for tensors and what belongs to them, all else pickled as Python does it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from types import FunctionType
+from typing import IO, Any, ClassVar, NoReturn, cast
+
+import numpy as np
+
+from tinytorch._atomic import replacing
+from tinytorch.core import dtypes
+from tinytorch.core.device import device
+from tinytorch.core.layout import layout
+from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.memory import TypedStorage, UntypedStorage
+from tinytorch.serialization.archive import _write_archive
+from tinytorch.serialization.storage import Storage, _address
+
+DEFAULT_PROTOCOL = 2  # of pickles
+
+
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | IO[bytes],
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write `obj` to a file that both PyTorch's `torch.load` and `load` read.
+
+    A file at a path is replaced as a whole or not at all, also if the program is killed: the bytes go to a temporary
+    file, reach the disk, and only then take its name. What a program that was killed may leave of that (on Linux next
+    to never), the next `save` in the directory removes. Tensors that share memory share it in the file.
+
+    Args:
+        obj: best a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
+            None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them. Whatever else
+            can be pickled is saved, too, such as a whole module or an optimizer; `load` then needs
+            `weights_only=False` and the classes at the places where they are now.
+        f: a path, or an object with a `write` method, such as `io.BytesIO`.
+        pickle_module: `pickle`; nothing else is supported.
+        pickle_protocol: 2, which is what PyTorch reads with `weights_only=True`; 3 to 5 work here.
+
+    Raises:
+        pickle.PicklingError: `obj` holds something that has no name to be found by, such as a
+            lambda. Nothing has been written then.
+        RuntimeError: the parent directory does not exist, the file cannot be opened, or there is no
+            space for it. What was there before is still there then.
+        OSError: an object `f` takes fewer bytes than it is given, or what its own `write` raises.
+        AttributeError: `f` is neither a path nor a file.
+        NotImplementedError: an option that is left out.
+
+    Example:
+        >>> import io
+        >>> buffer = io.BytesIO()
+        >>> torch.save({"epoch": 3, "weight": torch.ones(2)}, buffer)
+        >>> torch.load(io.BytesIO(buffer.getvalue()))
+        {'epoch': 3, 'weight': tensor([1., 1.])}
+    """
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if pickle_module is not None and pickle_module is not pickle:
+        raise NotImplementedError("save: pickle_module other than pickle is not supported")
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError("save: the legacy format (_use_new_zipfile_serialization=False) is not supported")
+    if pickle_protocol not in (2, 3, 4, 5):
+        raise ValueError(f"save: pickle_protocol must be 2, 3, 4 or 5, got {pickle_protocol}")
+    # All that can be wrong with `obj` shows here, before any file is touched.
+    pickled = io.BytesIO()
+    pickler = _Pickler(pickled, pickle_protocol)
+    pickler.dump(obj)
+    records: list[tuple[str, Any]] = [("data.pkl", pickled.getvalue())]
+    if not _disable_byteorder_record:
+        records.append(("byteorder", sys.byteorder.encode()))
+    records += [(f"data/{s.key}", s.array.view(np.uint8)) for s in pickler.storages.values()]
+    records.append(("version", b"3\n"))
+    if isinstance(f, (str, os.PathLike)):
+        _write_file(os.fspath(f), records)
+        return
+    _write_archive(f.write, records)
+    if hasattr(f, "flush"):
+        f.flush()
+
+
+class _Global:
+    """A name for the pickle, such as torch._utils._rebuild_tensor_v2: nothing here has it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> NoReturn:
+        """Raise: there only because a pickler wants what it writes calls of to be callable."""
+        raise NotImplementedError(f"{self.module}.{self.name} is a name for files")
+
+
+_REBUILD_TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
+_REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
+_REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
+_TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
+_DTYPES = {each: _Global("torch", each.name) for each in dtypes.ALL}
+_UNTYPED = _Global("torch.storage", "UntypedStorage")
+#: Classes that PyTorch reads with `weights_only` too.
+_CLASSES: dict[Any, _Global] = {
+    Tensor: _TENSOR,
+    Parameter: _Global("torch.nn.parameter", "Parameter"),
+    Size: _SIZE,
+    device: _DEVICE,
+}
+_GET_LAYOUT = _Global("torch.serialization", "_get_layout")
+_STORAGES = {each: _Global("torch", each.tensor_name + "Storage") for each in dtypes.ALL}
+
+
+# Python's pickler, not C's: only it lets a name be written that does not import.
+class _Pickler(pickle._Pickler):
+    """Pickles tensors under PyTorch's names, and collects the storages that it mentions."""
+
+    def __init__(self, file: IO[bytes], protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.protocol = protocol
+        self.storages: dict[tuple[int, int], Storage] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Return what stands for a storage in the pickle."""
+        kind: Any = None
+        if isinstance(obj, UntypedStorage):
+            kind, obj = _UNTYPED, self.keep(obj._array, dtypes.uint8)
+        elif isinstance(obj, TypedStorage):
+            obj = self.keep(obj._array, obj.dtype)
+        if isinstance(obj, Storage):
+            return ("storage", kind or _STORAGES[obj.dtype], obj.key, "cpu", obj.array.size)
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how to rebuild `obj`, or NotImplemented for what pickles as it is."""
+        kind: Any = type(obj)
+        if kind is bytes and self.protocol < 3:
+            # As Python does it, but also for b"", for which Python would name `bytes` itself.
+            return codecs.encode, (obj.decode("latin1"), "latin1")
+        if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
+            hooks: OrderedDict[Any, Any] = OrderedDict()
+            arguments = (wrap(obj._array), obj.requires_grad, hooks)
+            if not obj.__dict__:
+                return _REBUILD_PARAMETER, arguments
+            return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
+        if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
+            rebuilt = self.rebuild_tensor(obj, obj.requires_grad)
+            if kind is Tensor and not obj.__dict__:
+                return rebuilt
+            named = _TENSOR if kind is Tensor else kind
+            return _REBUILD_ATTRIBUTES, (rebuilt[0], named, rebuilt[1], obj.__dict__)
+        if kind is Size:
+            return _SIZE, (tuple(obj),)
+        if kind is device:
+            return _DEVICE, ((obj.type,) if obj.index is None else (obj.type, obj.index))
+        if kind is layout:
+            return _GET_LAYOUT, (repr(obj),)
+        return NotImplemented
+
+    def rebuild_tensor(self, tensor: Tensor, requires_grad: bool) -> tuple[Any, ...]:
+        """Return the call that rebuilds a tensor as a view of its storage."""
+        array = tensor._array
+        storage, offset, strides = self.locate(array)
+        hooks: OrderedDict[Any, Any] = OrderedDict()
+        shape = tuple(array.shape)
+        return _REBUILD_TENSOR, (storage, offset, shape, strides, requires_grad, hooks)
+
+    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Storage, int, tuple[int, ...]]:
+        """Return the storage that `array` lies in, its offset, and its strides in elements."""
+        memory, strides = _memory(array), _element_strides(array)
+        if memory is None or strides is None:
+            # PyTorch could not describe this view (negative strides): it gets memory of its own.
+            array = array.astype(array.dtype.newbyteorder("="), order="C")
+            memory, strides = array.reshape(-1), _element_strides(array)
+        storage = self.keep(memory, dtypes.from_numpy_dtype(array.dtype))
+        ahead = _address(array) - _address(memory)
+        offset = ahead // array.itemsize if array.size else 0
+        return storage, offset, cast("tuple[int, ...]", strides)
+
+    def keep(self, memory: np.ndarray[Any, Any], dtype: dtypes.dtype) -> Storage:
+        """Return the storage of `memory`, a vector: one for all that lie in it."""
+        # Empty arrays have no memory to share, and may have equal addresses.
+        key = (_address(memory), memory.nbytes) if memory.nbytes else (id(memory), 0)
+        storage = self.storages.get(key)
+        if storage is None:
+            name = str(len(self.storages))
+            storage = self.storages[key] = Storage(memory, dtype, name)
+        elif storage.dtype is not dtype:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        return storage
+
+    def save_name(self, name: _Global | dtypes.dtype) -> None:
+        """Write a name without importing what it names."""
+        if isinstance(name, dtypes.dtype):
+            return self.save(_DTYPES[name])  # type: ignore[attr-defined]
+        self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())  # type: ignore[attr-defined]
+        return self.memoize(name)  # type: ignore[attr-defined]
+
+    def save_function(self, function: Any) -> None:
+        """Write a function's name; an op has its public one, not that of the place it is made at."""
+        name = getattr(function, "__name__", "")
+        home = sys.modules.get(function.__module__)
+        package = sys.modules["tinytorch"]
+        if getattr(home, name, None) is not function and getattr(package, name, None) is function:
+            return self.save(_Global("tinytorch", name))  # type: ignore[attr-defined]
+        return self.save_global(function)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write the name of a function or class; where it has none to import, raise the error of C's pickler."""
+        if isinstance(obj, type) and obj in _CLASSES:
+            return self.save(_CLASSES[obj])  # type: ignore[attr-defined]
+        try:
+            return super().save_global(obj, name)  # type: ignore[misc]
+        except pickle.PicklingError:
+            # Before Python 3.14 it is an AttributeError, for what a function defines.
+            pickle.dumps(obj)
+            raise
+
+    dispatch: ClassVar[Any] = {
+        **pickle._Pickler.dispatch,
+        FunctionType: save_function,
+        _Global: save_name,
+        dtypes.dtype: save_name,
+    }
+
+
+def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """Return all the memory that `array` is a view of, as a vector of its dtype, or None."""
+    root, base = array, cast(Any, array)
+    while (base := getattr(base, "base", None)) is not None:  # also through as_strided's helpers
+        if isinstance(base, np.ndarray):
+            root = base
+    # The owner may have its dimensions in any order in memory (channels last, Fortran).
+    owner = root.transpose(sorted(range(root.ndim), key=lambda d: -root.strides[d]))
+    if not owner.flags.c_contiguous or not array.dtype.isnative:
+        return None
+    memory = owner.reshape(-1)
+    if memory.dtype != array.dtype:
+        ahead = _address(array) - _address(memory)
+        if memory.nbytes % array.itemsize or ahead % array.itemsize:
+            return None
+        memory = memory.view(np.uint8).view(array.dtype)
+    return memory
+
+
+def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """Return the strides in elements, or None where PyTorch has no such strides."""
+    strides = []
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        if length <= 1 and (stride < 0 or stride % array.itemsize):
+            stride = array.itemsize  # never used to step
+        if stride < 0 or stride % array.itemsize:
+            return None
+        strides.append(stride // array.itemsize)
+    return tuple(strides)
+
+
+def _write_file(path: str, records: list[tuple[str, Any]]) -> None:
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent or os.curdir):
+        raise RuntimeError(f"Parent directory {parent} does not exist.")
+    if not path or os.path.isdir(path):
+        raise RuntimeError(f"invalid file name: {path!r} is no name of a file")
+    what = "open file failed with strerror"
+    try:
+        with replacing(path) as file:
+            what = "file write failed"
+            _write_archive(file.write, records)
+    except OSError as error:
+        why = error.strerror or error
+        raise RuntimeError(f"{what}: {why}, file path: {path}") from error

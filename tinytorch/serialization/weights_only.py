@@ -1,0 +1,399 @@
+"""A small machine for the part of the pickle language that describes data.
+
+It looks names up in a list (`_ALLOWED`) instead of importing them, so a file cannot make it run code.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import pickle
+import reprlib
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.device import device
+from tinytorch.core.layout import layout
+from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.memory import TypedStorage, UntypedStorage
+from tinytorch.serialization.archive import _damaged
+from tinytorch.serialization.safe import _BLOCKED, _safe
+from tinytorch.serialization.storage import Storage, _StorageType
+
+# What files may call -----------------------------------------------------------------------------
+
+
+def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tensor:
+    """Return a view of `storage`, after checking that it lies inside."""
+    numbers = (offset, *shape, *strides)
+    if type(storage) is not TypedStorage or not all(type(n) is int and n >= 0 for n in numbers):
+        raise pickle.UnpicklingError("a tensor is not described by a storage and whole numbers")
+    if len(shape) != len(strides):
+        raise RuntimeError(_damaged(f"a tensor has sizes {shape} but strides {strides}"))
+    array = storage._array
+    size = array.itemsize
+    last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    needed = last + 1 if math.prod(shape) else 0
+    if needed > array.size:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
+            f"and itemsize {size} requiring a storage size of {needed * size} are out of bounds "
+            f"for storage of size {array.nbytes}"
+        )
+    if not needed:
+        return cast(Tensor, wrap(np.empty(shape, array.dtype)))
+    steps = tuple(stride * size for stride in strides)
+    memory = array.view(np.uint8)  # bfloat16 is no buffer, bytes are
+    view: np.ndarray[Any, Any] = np.ndarray(shape, array.dtype, memory.data, offset * size, steps)
+    return cast(Tensor, wrap(view))
+
+
+def _rebuild_tensor_v2(
+    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, backward_hooks: Any, metadata: Any = None
+) -> Tensor:
+    tensor = _rebuild_tensor(storage, offset, shape, strides)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
+    if type(data) is not Tensor:
+        raise pickle.UnpicklingError(f"a parameter is made from a {type(data).__name__}")
+    return cast(Parameter, Parameter(data, requires_grad))
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
+    return _set_attributes(_rebuild_parameter(data, requires_grad, hooks), state)
+
+
+def _rebuild_from_type_v2(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
+    # PyTorch would convert to any class; here the function has made what the class says.
+    if (function, cls) != (_rebuild_tensor_v2, Tensor):
+        raise pickle.UnpicklingError("only a plain Tensor can be rebuilt with attributes")
+    return _set_attributes(function(*arguments), state)
+
+
+def _set_attributes(obj: Any, state: Any) -> Any:
+    """Set attributes that are new to `obj`: a file must not replace its methods or its insides."""
+    if type(state) is not dict:
+        raise pickle.UnpicklingError(f"the state of a {type(obj).__name__} must be a dict")
+    for name in state:
+        if type(name) is not str or hasattr(type(obj), name):
+            raise pickle.UnpicklingError(f"a {type(obj).__name__} has its own {reprlib.repr(name)}")
+    obj.__dict__.update(state)
+    return obj
+
+
+def _ordered_dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
+    made: OrderedDict[Any, Any] = OrderedDict()
+    for key, value in pairs:  # a list of pairs is how Python 2 wrote it
+        made[_checked_key(key)] = value
+    return made
+
+
+def _counter(counts: Any = None) -> Counter[Any]:
+    if counts is not None and type(counts) is not dict:
+        raise pickle.UnpicklingError("a Counter is made from a dict")
+    return Counter(counts)
+
+
+def _set(items: Any = ()) -> set[Any]:
+    return {_checked_key(item) for item in items}
+
+
+def _size(lengths: Any) -> Size:
+    if type(lengths) is not tuple or not all(type(length) is int for length in lengths):
+        raise pickle.UnpicklingError("a Size is made from a tuple of ints")
+    return Size(lengths)
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+        raise pickle.UnpicklingError("bytes are written as text in latin1 only")
+    return text.encode("latin1")
+
+
+def _bytearray(content: Any = b"", encoding: Any = "latin-1") -> bytearray:
+    # Not Python's: bytearray(10**12) would ask for the memory.
+    return bytearray(content if type(content) is bytes else _encode(content, encoding))
+
+
+def _complex(real: Any, imag: Any) -> complex:
+    if type(real) is not float or type(imag) is not float:
+        raise pickle.UnpicklingError("a complex number is made from two floats")
+    return complex(real, imag)
+
+
+def _device(kind: Any, index: Any = None) -> device:
+    return device(kind, index)
+
+
+def _get_layout(name: Any) -> layout:
+    found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
+    if type(found) is not layout:
+        raise pickle.UnpicklingError(f"there is no layout {reprlib.repr(name)}")
+    return found
+
+
+#: What the names in a file mean: functions that build data from checked arguments ...
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_tensor": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
+    "torch.Size": _size,
+    "torch.device": _device,
+    "torch.serialization._get_layout": _get_layout,
+    "collections.OrderedDict": _ordered_dict,
+    "collections.Counter": _counter,
+    "builtins.set": _set,
+    "builtins.bytearray": _bytearray,
+    "builtins.complex": _complex,
+    "_codecs.encode": _encode,
+}
+#: ... and values.
+_VALUES: dict[str, Any] = {
+    "torch.Tensor": Tensor,
+    "torch.nn.parameter.Parameter": Parameter,
+    **{f"torch.{each.name}": each for each in dtypes.ALL},
+    **{f"torch.{each.tensor_name}Storage": _StorageType(each) for each in dtypes.ALL},
+    "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
+}
+_ALLOWED: dict[str, Any] = {**_BUILDERS, **_VALUES}
+
+_LITERALS = frozenset({
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
+    "STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+    "BYTEARRAY8", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
+})  # fmt: skip
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+
+
+# The machine -------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Runs a pickle's program as far as it builds data.
+
+    Python's own Unpickler would let a pickle call any object on its stack and set attributes of it;
+    here REDUCE, NEWOBJ and BUILD work on the builders in the list alone.
+    """
+
+    def __init__(self, load_storage: Callable[[Any], Storage]) -> None:
+        self.load_storage = load_storage
+        self.outside: Exception | None = None
+        self.trusted = dict(_safe)
+        self.builders = [*_BUILDERS.values(), *self.trusted.values()]
+
+    def read(self, program: bytes) -> Any:
+        """Return the object that the pickle describes."""
+        try:
+            return self.run(program)
+        except pickle.UnpicklingError as error:
+            raise pickle.UnpicklingError(f"Weights only load failed. {error}") from None
+        except (RuntimeError, ImportError, MemoryError):
+            raise  # says what is wrong
+        except Exception as error:  # a builder or a stack that damaged bytes have led astray
+            if error is self.outside:
+                raise
+            raise pickle.UnpicklingError(
+                f"Weights only load failed. The pickle is damaged: {type(error).__name__}: {error}"
+            ) from error
+
+    def run(self, program: bytes) -> Any:
+        """Interpret the opcodes: a stack of values, stacks set aside by MARK, and the memo."""
+        import pickletools
+
+        stack: list[Any] = []
+        aside: list[list[Any]] = []
+        memo: dict[int, Any] = {}
+        for opcode, argument, _ in pickletools.genops(program):
+            name = opcode.name
+            if name in _LITERALS:
+                stack.append(argument)
+            elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
+                memo[argument] = stack[-1]  # type: ignore[index]
+            elif name == "MEMOIZE":
+                memo[len(memo)] = stack[-1]
+            elif name in ("BINGET", "LONG_BINGET", "GET"):
+                stack.append(memo[argument])  # type: ignore[index]
+            elif name in _CONSTANTS:
+                stack.append(_CONSTANTS[name])
+            elif name in _EMPTY:
+                stack.append(_EMPTY[name]())
+            elif name == "MARK":
+                aside.append(stack)
+                stack = []
+            elif name in ("TUPLE", "LIST", "DICT", "APPENDS", "SETITEMS", "ADDITEMS", "POP_MARK"):
+                items, stack = stack, aside.pop()
+                if name == "TUPLE":
+                    stack.append(tuple(items))
+                elif name == "LIST":
+                    stack.append(items)
+                elif name == "DICT":
+                    stack.append({})
+                if name in ("DICT", "SETITEMS"):
+                    self.set_items(stack[-1], items)
+                elif name == "APPENDS":
+                    self.extend(stack[-1], items)
+                elif name == "ADDITEMS":
+                    self.add(stack[-1], items)
+            elif name in _TUPLES:
+                items = [stack.pop() for _ in range(_TUPLES[name])]
+                stack.append(tuple(reversed(items)))
+            elif name == "APPEND":
+                item = stack.pop()
+                self.extend(stack[-1], [item])
+            elif name == "SETITEM":
+                value, key = stack.pop(), stack.pop()
+                self.set_items(stack[-1], [key, value])
+            elif name == "POP":
+                stack.pop()
+            elif name == "GLOBAL":
+                stack.append(self.find(*cast(str, argument).split(" ", 1)))
+            elif name == "STACK_GLOBAL":
+                attribute, module = stack.pop(), stack.pop()
+                stack.append(self.find(module, attribute))
+            elif name == "BINPERSID":
+                stack.append(self.storage(stack.pop()))
+            elif name == "REDUCE":
+                arguments, function = stack.pop(), stack.pop()
+                stack.append(self.call(function, arguments))
+            elif name == "NEWOBJ":
+                arguments, cls = stack.pop(), stack.pop()
+                stack.append(self.make(cls, arguments))
+            elif name == "BUILD":
+                state = stack.pop()
+                self.build(stack[-1], state)
+            elif name == "STOP":
+                return stack.pop()
+            elif name not in ("PROTO", "FRAME"):
+                self.refuse(f"Unsupported operand {name}: it does not describe data.")
+        raise EOFError("Ran out of input")
+
+    def storage(self, identity: Any) -> TypedStorage | UntypedStorage:
+        """Return the storage; errors of the file system and of `map_location` pass as they are."""
+        try:
+            return self.load_storage(identity).as_users_see_it(identity[1].untyped)
+        except Exception as error:
+            self.outside = error
+            raise
+
+    def find(self, module: Any, name: Any) -> Any:
+        """Return what a global name means here; most mean nothing."""
+        if type(module) is not str or type(name) is not str:
+            raise TypeError("a global is named by two strings")
+        if module == "__builtin__":  # Python 2's name, which protocol 2 writes
+            module = "builtins"
+        full = f"{module}.{name}"
+        if full in _ALLOWED:
+            return _ALLOWED[full]
+        if module in _BLOCKED:
+            self.refuse(
+                f"Unsupported global: GLOBAL {full} was not an allowed global by default. "
+                f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked."
+            )
+        for known in (full, f"tiny{full}" if full.startswith("torch.") else full):
+            if known in self.trusted:
+                return self.trusted[known]
+        full = full.removeprefix("builtins.")
+        self.refuse(
+            f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
+            f"`torch.serialization.add_safe_globals([{full}])` or the "
+            f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this "
+            "global if you trust this class/function."
+        )
+
+    def call(self, function: Any, arguments: Any) -> Any:
+        """Return `function(*arguments)` for a function in the list."""
+        if not any(function is each for each in self.builders):
+            self.refuse(f"Trying to call reduce for unrecognized function {reprlib.repr(function)}")
+        if type(arguments) is not tuple:
+            raise TypeError("arguments must be a tuple")
+        return function(*arguments)
+
+    def make(self, cls: Any, arguments: Any) -> Any:
+        """Return a new, bare instance of a class that the user has allowed."""
+        if not any(cls is each for each in self.trusted.values()):
+            self.refuse(
+                "Can only create new object for nn.Parameter or classes allowlisted via "
+                f"`add_safe_globals` but got {reprlib.repr(cls)}"
+            )
+        return cls.__new__(cls, *arguments)
+
+    def build(self, obj: Any, state: Any) -> None:
+        """Set the attributes of an OrderedDict (`_metadata`), or of what the user has allowed."""
+        kind = np.dtype if isinstance(obj, np.dtype) else type(obj)
+        if kind is OrderedDict:
+            _set_attributes(obj, state)
+        elif any(kind is each for each in self.trusted.values()):
+            self.set_state(obj, state)
+        else:
+            self.refuse(
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via "
+                f"`add_safe_globals`, but got {kind}"
+            )
+
+    @staticmethod
+    def set_state(obj: Any, state: Any) -> None:
+        """Do what unpickling does with the state of an instance."""
+        if hasattr(obj, "__setstate__"):
+            obj.__setstate__(state)
+            return
+        slots = None
+        if isinstance(state, tuple) and len(state) == 2:
+            state, slots = state
+        if state:
+            obj.__dict__.update(state)
+        for name, value in (slots or {}).items():
+            setattr(obj, name, value)
+
+    def extend(self, target: Any, items: list[Any]) -> None:
+        """Append to a list."""
+        if type(target) is not list:
+            self.refuse(f"Can only append to lists, but got {type(target)}")
+        target.extend(items)
+
+    def set_items(self, target: Any, items: list[Any]) -> None:
+        """Set items of a dict, from keys and values in turn."""
+        if type(target) not in (dict, OrderedDict, Counter, collections.defaultdict):
+            self.refuse(f"Can only set items of dicts, but got {type(target)}")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[_checked_key(key)] = value
+
+    def add(self, target: Any, items: list[Any]) -> None:
+        """Add to a set."""
+        if type(target) is not set:
+            self.refuse(f"Can only add to sets, but got {type(target)}")
+        target.update(_checked_key(item) for item in items)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise the error for a file that holds more than data."""
+        raise pickle.UnpicklingError(
+            "This file can still be loaded, if you trust its source: (1) with `weights_only=False` "
+            "(the default of `torch.load` is True since PyTorch 2.6), which can result in "
+            "arbitrary code execution; or (2) as the following message says.\n"
+            f"WeightsUnpickler error: {reason}"
+        )
+
+
+def _checked_key(key: Any) -> Any:
+    """Return `key` if hashing it is harmless: a deep or self-repeating tuple hashes for ever."""
+    seen, pending = 0, [key]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, tuple):
+            seen += 1 + len(item)
+            if seen > 1000:
+                raise pickle.UnpicklingError("a key is too large a tuple")
+            pending.extend(item)
+    return key
