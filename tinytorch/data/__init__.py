@@ -29,9 +29,7 @@ from tinytorch.data.vision import KMNIST, MNIST, FashionMNIST
 
 __all__ = [
     "KMNIST", "MNIST", "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DrawnFashion",
-    "FashionMNIST",
-    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler",
-    "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert", "fashion_or_drawn", "get_worker_info",
-    "random_split",
-    "transforms", "vision",
+    "FashionMNIST", "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate", "default_convert",
+    "fashion_or_drawn", "get_worker_info", "random_split", "transforms", "vision",
 ]  # fmt: skip
