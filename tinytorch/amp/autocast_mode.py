@@ -1,4 +1,4 @@
-"""`autocast`, and the switches below it (floor 4); `autograd/autocast.py` is what the functions see of it."""
+"""`autocast`, and the switches below it; `ops/autocast.py` is what the functions see of it."""
 
 from __future__ import annotations
 

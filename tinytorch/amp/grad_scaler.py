@@ -1,4 +1,4 @@
-"""`GradScaler` (floor 4)."""
+"""`GradScaler`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.nn.common_types`: names for annotations of sizes, one number or one for each dimension (floor 4)."""
+"""`torch.nn.common_types`: names for annotations of sizes, one number or one for each dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.nn.grad`: gradients of the convolutions, as functions of the output's gradient (floor 4)."""
+"""`torch.nn.grad`: gradients of the convolutions, as functions of the output's gradient."""
 
 from __future__ import annotations
 

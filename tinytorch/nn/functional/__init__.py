@@ -5,8 +5,8 @@ Where its functions are written, which is where they are to be looked for and ad
 | module | what |
 |---|---|
 | `layers` | bilinear forms, embeddings and labels, dropout, normalisation |
-| `activations` | activations, softmax |
-| `losses` | losses, distances |
+| `activation` | activations, softmax |
+| `loss` | losses, distances |
 | `padding` | borders: `pad` |
 | `pooling` | maxima and averages of windows, and maxima put back |
 | `resampling` | resizing and warping: `interpolate`, `grid_sample`, `affine_grid` |

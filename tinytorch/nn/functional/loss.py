@@ -1,6 +1,6 @@
 """Losses, and the distances that some are made of: those of `nn.functional`, over the losses of `ops.nn` and `ops.ctc`.
 
-`torch` has some of them too, with a number as `reduction`: those are in `tinytorch/functions.py`.
+`torch` has some of them too, with a number as `reduction`: those are in `unlike.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of `torch` that are written elsewhere, under other signatures (floor 4).
+"""Functions of `torch` that are written elsewhere, under other signatures.
 
 Methods of Tensor, as `torch.abs_(x)` for `x.abs_()`; and some of `nn.functional`, with the signatures of PyTorch's
 operators: dropouts without defaults, and losses whose reduction is a number, 0 for none (which is the default), 1 for

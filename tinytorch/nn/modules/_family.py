@@ -1,10 +1,12 @@
-"""Layers for one, two and three dimensions: what they have in common stands in a base, once."""
+"""What layers of a kind have in common: that their settings are shown, and methods that differ in dimensions only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import TypeVar
+from typing import ClassVar, TypeVar
+
+from tinytorch.nn.modules.module import Module
 
 Layer = TypeVar("Layer", bound=type)
 
@@ -27,3 +29,16 @@ def own(*names: str) -> Callable[[Layer], Layer]:
         return layer
 
     return given
+
+
+class Shown(Module):
+    """A layer that shows some of its attributes, and that it works in place if it does."""
+
+    _shown: ClassVar[str] = ""
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        names = self._shown.split()
+        if "inplace" not in names and self.__dict__.get("inplace"):
+            names.append("inplace")
+        return ", ".join([f"{name}={getattr(self, name)}" for name in names])

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules._family import own
+from tinytorch.nn.modules._family import Shown, own
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
@@ -23,7 +23,8 @@ def _tuple(value: Any, n: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Iterable) else (value,) * n
 
 
-class _MaxPool(Module):
+class _MaxPool(Shown):
+    _shown = "kernel_size stride padding dilation ceil_mode"
     return_indices: bool
     ceil_mode: bool
 
@@ -43,13 +44,6 @@ class _MaxPool(Module):
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
 
 
 class MaxPool1d(_MaxPool):
@@ -118,7 +112,8 @@ class MaxPool3d(_MaxPool):
         return functional.max_pool3d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(Shown):
+    _shown = "kernel_size stride padding"
     _dims: int
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -129,10 +124,6 @@ class _MaxUnpool(Module):
         self.kernel_size = _tuple(kernel_size, self._dims)
         self.stride = _tuple(stride if stride is not None else kernel_size, self._dims)
         self.padding = _tuple(padding, self._dims)
-
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 @own("__init__")
@@ -201,14 +192,11 @@ class MaxUnpool3d(_MaxUnpool):
         return functional.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class _AvgPool(Module):
+class _AvgPool(Shown):
+    _shown = "kernel_size stride padding"
     kernel_size: Any
     stride: Any
     padding: Any
-
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPool):
@@ -248,7 +236,7 @@ class AvgPool1d(_AvgPool):
         )
 
 
-class _AvgPoolOfPlanes(_AvgPool):
+class _DividedAvgPool(_AvgPool):
     def __init__(
         self,
         kernel_size: Any,
@@ -268,7 +256,7 @@ class _AvgPoolOfPlanes(_AvgPool):
 
 
 @own("__init__")
-class AvgPool2d(_AvgPoolOfPlanes):
+class AvgPool2d(_DividedAvgPool):
     """Takes the averages of windows of the last two dimensions; see `nn.functional.avg_pool2d`.
 
     Args:
@@ -291,7 +279,7 @@ class AvgPool2d(_AvgPoolOfPlanes):
 
 
 @own("__init__")
-class AvgPool3d(_AvgPoolOfPlanes):
+class AvgPool3d(_DividedAvgPool):
     """Takes the averages of windows of the last three dimensions; see `nn.functional.avg_pool3d`.
 
     Args:
@@ -389,20 +377,15 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         )
 
 
-class _LPPool(Module):
+class _LPPool(Shown):
+    _shown = "norm_type kernel_size stride ceil_mode"
+
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        """Return the norm and the windows."""
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPool):
@@ -462,25 +445,21 @@ class LPPool3d(_LPPool):
         return functional.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPool(Shown):
+    _shown = "output_size"
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self) -> str:
-        """Return the output's size."""
-        return f"output_size={self.output_size}"
 
+class _AdaptiveAvgPool(Shown):
+    _shown = "output_size"
 
-class _AdaptiveAvgPool(Module):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        """Return the output's size."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

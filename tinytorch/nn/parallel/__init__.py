@@ -1,4 +1,4 @@
-"""PyTorch's `torch.nn.parallel`: `DataParallel`, which has one device here (floor 4)."""
+"""PyTorch's `torch.nn.parallel`: `DataParallel`, which has one device here."""
 
 from tinytorch.nn.modules.parallel import DataParallel
 from tinytorch.nn.parallel.distributed import DistributedDataParallel

@@ -1,4 +1,4 @@
-"""Where programs import `DataParallel` from (floor 4)."""
+"""Where programs import `DataParallel` from."""
 
 from tinytorch.nn.modules.parallel import DataParallel
 

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel.distributed`: `DistributedDataParallel`, for which processes would have to talk (floor 4)."""
+"""`torch.nn.parallel.distributed`: `DistributedDataParallel`, for which processes would have to talk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel.scatter_gather`: batches in parts on several devices, of which there are none (floor 4)."""
+"""`torch.nn.parallel.scatter_gather`: batches in parts on several devices, of which there are none."""
 
 from tinytorch.core.device import without_cuda
 

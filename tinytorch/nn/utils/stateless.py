@@ -1,4 +1,4 @@
-"""`torch.nn.utils.stateless`: the older name of `torch.func.functional_call` (floor 4)."""
+"""`torch.nn.utils.stateless`: the older name of `torch.func.functional_call`."""
 
 from __future__ import annotations
 
