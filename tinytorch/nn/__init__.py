@@ -17,19 +17,8 @@ from tinytorch.nn.parameter import UninitializedParameter as UninitializedParame
 
 vars(functional)["grad"] = grad  # PyTorch's has it, too
 
-__all__ = sorted(
-    [
-        *modules.__all__,
-        "Buffer",
-        "Parameter",
-        "attention",
-        "common_types",
-        "functional",
-        "grad",
-        "init",
-        "modules",
-        "parallel",
-        "parameter",
-        "utils",
-    ]
-)
+__all__ = [
+    *modules.__all__, "Buffer", "Parameter", "attention", "common_types", "functional", "grad", "init", "modules",
+    "parallel", "parameter", "utils",
+]  # fmt: skip
+__all__.sort()

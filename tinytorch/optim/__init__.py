@@ -29,22 +29,6 @@ from tinytorch.optim.sgd import SGD
 from tinytorch.optim.sparse_adam import SparseAdam
 
 __all__ = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-    "lr_scheduler",
-    "swa_utils",
-]
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer",
+    "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils",
+]  # fmt: skip

@@ -8,11 +8,12 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -53,12 +54,7 @@ class Adadelta(Optimizer):
         Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1.
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = LATER
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
 
@@ -75,21 +71,11 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
+        check(lr=lr)
         if not 0 <= rho <= 1:
             raise ValueError(f"Invalid rho value: {rho}")
-        check_not_negative("epsilon value", eps)
-        check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
+        check(eps=eps, weight_decay=weight_decay)
+        defaults = chosen(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -97,17 +83,13 @@ class Adadelta(Optimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
-        rho, maximize = float(group["rho"]), group["maximize"]
+        lr, eps = float(group["lr"]), float(group["eps"])
+        rho = float(group["rho"])
         step = state["step"]._array
         step += 1
         arrays = p, g, state["square_avg"]._array, state["acc_delta"]._array
-        for p, g, v, a, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, v, a, d, s in self._blocks(*arrays, scratch=2, group=group):
+            # g may be `d`; `s` takes what is computed along the way.
             np.multiply(np.square(g, out=s), 1 - rho, out=s)
             np.add(np.multiply(v, rho, out=v), s, out=v)
             np.divide(g, np.sqrt(np.add(v, eps, out=s), out=s), out=d)

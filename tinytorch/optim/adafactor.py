@@ -9,7 +9,7 @@ import numpy as np
 from tinytorch.core.dtypes import from_numpy_dtype
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.limits import finfo
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, count, zeros
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, count, zeros
 
 __all__ = ["Adafactor"]
 
@@ -79,15 +79,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
+        defaults = chosen(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
     Optimizer,
     Params,
+    check,
     check_implementation,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -78,23 +78,17 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("lr_decay value", lr_decay)
-        check_not_negative("weight_decay value", weight_decay)
-        check_not_negative("initial_accumulator_value value", initial_accumulator_value)
-        check_not_negative("epsilon value", eps)
+        check(
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
         check_implementation(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
+        defaults = chosen(
+            locals(), "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
+        )
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
@@ -114,18 +108,13 @@ class Adagrad(Optimizer):
         return {"step": count(0.0), "sum": start}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
-        maximize = group["maximize"]
+        lr, eps = float(group["lr"]), float(group["eps"])
         step = state["step"]._array
         step += 1
         scale = lr / (1 + (float(step) - 1) * group["lr_decay"])
         arrays = p, g, state["sum"]._array
-        for p, g, total, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, total, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.add(total, np.square(g, out=s), out=total)
             np.add(np.sqrt(total, out=s), eps, out=s)
             np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)

@@ -9,14 +9,15 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.pointwise import maximum
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
     averages,
-    check_betas,
+    check,
     check_capturable,
     check_implementation,
-    check_not_negative,
     check_one_element,
+    chosen,
     count,
     of_group,
     pulled,
@@ -71,14 +72,8 @@ class Adam(Optimizer):
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {
-        "amsgrad": False,
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "fused": None,
-    }
+        "amsgrad": False, **LATER, "decoupled_weight_decay": False, "fused": None,
+    }  # fmt: skip
 
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
@@ -108,26 +103,15 @@ class Adam(Optimizer):
             )
         for name, value in zip(names, (lr, *betas), strict=True):
             check_one_element(name, value)
-        check_not_negative("learning rate", lr)
-        check_not_negative("epsilon value", eps)
-        check_betas(betas)
-        check_not_negative("weight_decay value", weight_decay)
+        check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
             raise ValueError(f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)")
         check_implementation(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": tuple(b.squeeze() if isinstance(b, Tensor) else b for b in betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
+        defaults = chosen(
+            locals(),
+            "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay",
+        )
+        defaults["betas"] = tuple(b.squeeze() if isinstance(b, Tensor) else b for b in betas)
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -135,9 +119,8 @@ class Adam(Optimizer):
         return {"step": count(0.0), **{name: zeros(p) for name in names}}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
-        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
         if not group["fused"]:
             check_capturable(group)
         step = state["step"]._array
@@ -152,14 +135,8 @@ class Adam(Optimizer):
         arrays = [p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array]
         if group["amsgrad"]:
             arrays.append(state["max_exp_avg_sq"]._array)
-        for p, g, m, v, *greatest, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay and decoupled:
-                np.multiply(p, 1 - lr * weight_decay, out=p)
-            elif weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, m, v, *greatest, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.multiply(np.square(g, out=s), 1 - beta2, out=s)
@@ -175,7 +152,7 @@ class Adam(Optimizer):
             check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = of_group({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
-        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        p, g = pulled(p, g, group)
         state["step"]._array += 1
         t = float(state["step"])
         m, v = averages(g, state, beta1, beta2)

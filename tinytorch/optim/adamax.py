@@ -9,12 +9,12 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.pointwise import maximum
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
-    check_betas,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -55,12 +55,7 @@ class Adamax(Optimizer):
         Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 2.
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = LATER
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
 
@@ -77,20 +72,8 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("epsilon value", eps)
-        check_betas(betas)
-        check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
+        defaults = chosen(locals(), "lr betas eps weight_decay foreach maximize differentiable capturable")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -98,19 +81,14 @@ class Adamax(Optimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
-        maximize = group["maximize"]
         step = state["step"]._array
         step += 1
         scale = lr / (1 - beta1 ** float(step))
         arrays = p, g, state["exp_avg"]._array, state["exp_inf"]._array
-        for p, g, m, u, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, m, u, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.add(np.abs(g, out=s), eps, out=s)

@@ -8,11 +8,12 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -56,12 +57,7 @@ class ASGD(Optimizer):
         Large-Scale Machine Learning with Stochastic Gradient Descent, 2010 (the learning rate).
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = LATER
     _counts: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
     _elementwise: ClassVar[bool] = True
 
@@ -78,19 +74,8 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        check(lr=lr, weight_decay=weight_decay)
+        defaults = chosen(locals(), "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -100,17 +85,12 @@ class ASGD(Optimizer):
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
         lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
-        weight_decay, maximize = float(group["weight_decay"]), group["maximize"]
         step, eta, mu = (state[name]._array for name in ("step", "eta", "mu"))
         step += 1
         t, rate, share = float(step), float(eta), float(mu)
         arrays = p, g, state["ax"]._array
-        for p, g, average, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, average, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.multiply(p, 1 - lambd * rate, out=p)
             np.subtract(p, np.multiply(g, rate, out=s), out=p)
             if share == 1:

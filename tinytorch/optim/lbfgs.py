@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import enable_grad, no_grad
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.optim.optimizer import Optimizer, Params, check_rate
+from tinytorch.optim.optimizer import Optimizer, Params, check, chosen
 
 __all__ = ["LBFGS"]
 
@@ -69,17 +69,11 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check_rate(lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        check(lr=lr)
+        if max_eval is None:
+            max_eval = max_iter * 5 // 4
+        names = "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"
+        super().__init__(params, chosen(locals(), names))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

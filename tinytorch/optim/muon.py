@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, zeros
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, zeros
 
 __all__ = ["Muon"]
 
@@ -73,16 +73,7 @@ class Muon(Optimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
+        defaults = chosen(locals(), "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn")
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:

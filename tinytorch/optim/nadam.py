@@ -8,13 +8,13 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
     averages,
-    check_betas,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -59,13 +59,7 @@ class NAdam(Optimizer):
         Dozat, Incorporating Nesterov Momentum into Adam, 2016.
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-        "decoupled_weight_decay": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = {**LATER, "decoupled_weight_decay": False}
     _counts: ClassVar[tuple[str, ...]] = ("step", "mu_product")
     _elementwise: ClassVar[bool] = True
 
@@ -84,23 +78,12 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("epsilon value", eps)
-        check_betas(betas)
-        check_not_negative("weight_decay value", weight_decay)
-        check_not_negative("momentum_decay value", momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
+        check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        defaults = chosen(
+            locals(),
+            "lr betas eps weight_decay momentum_decay decoupled_weight_decay "
+            "maximize foreach capturable differentiable",
+        )
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -108,9 +91,8 @@ class NAdam(Optimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
-        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
         step, product = state["step"]._array, state["mu_product"]._array
         step += 1
         t = float(step)
@@ -126,14 +108,8 @@ class NAdam(Optimizer):
         of_g, of_m = lr * (1 - now) / (1 - so_far) * c, lr * then / (1 - so_far * then) * c
         eps *= c
         arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
-        for p, g, m, v, d, s, r in self._blocks(*arrays, scratch=3):
-            # g is the gradient so far: itself, or `d`; `s` and `r` take what is computed.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay and decoupled:
-                np.multiply(p, 1 - lr * weight_decay, out=p)
-            elif weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, m, v, d, s, r in self._blocks(*arrays, scratch=3, group=group):
+            # g may be `d`; `s` and `r` take what is computed along the way.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.multiply(np.square(g, out=s), 1 - beta2, out=s)
@@ -147,7 +123,7 @@ class NAdam(Optimizer):
         check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
-        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        p, g = pulled(p, g, group)
         state["step"]._array += 1
         t = float(state["step"])
         now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))

@@ -39,6 +39,10 @@ BLOCK = 2**16
 SMALL = 2**12
 
 
+#: Options that most optimizers got after their first checkpoints, and what these meant.
+LATER: dict[str, Any] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+
 class _Required:
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -320,15 +324,19 @@ class Optimizer:
             "or _update(self, p, g, state, group)"
         )
 
-    def _blocks(self, *arrays: Any, scratch: int) -> Iterator[tuple[Any, ...]]:
+    def _blocks(self, *arrays: Any, scratch: int, group: dict[str, Any] | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield matching pieces of `arrays`, each time with `scratch` free arrays of their shape.
 
-        The pieces are views: what is written into them is written into the arrays.
+        The pieces are views: what is written into them is written into the arrays. With a `group` the first two are a
+        parameter and its gradient, and `maximize` and weight decay are done: in place of the gradient comes the
+        direction to go down in, which is the first free array where it is not the gradient itself.
         """
         first = arrays[0]
+        plain = group is None or not (group["maximize"] or group["weight_decay"])
         if first.size < SMALL or not all(a.flags.c_contiguous for a in arrays):
             # Nothing to gain, or (a transposed view, rare) no common order in memory to cut.
-            yield (*arrays, *[np.empty_like(first) for _ in range(scratch)])
+            pieces = (*arrays, *[np.empty_like(first) for _ in range(scratch)])
+            yield pieces if plain else _directed(pieces, scratch, group)
             return
         key = type(first), first.dtype
         free = self._scratch.setdefault(key, [])
@@ -336,9 +344,10 @@ class Optimizer:
             free.append(np.empty_like(first, shape=(BLOCK,)))
         flat = [a.reshape(-1) for a in arrays]
         for start in range(0, first.size, BLOCK):
-            pieces = [a[start : start + BLOCK] for a in flat]
-            n = pieces[0].size
-            yield (*pieces, *[array[:n] for array in free[:scratch]])
+            cut = [a[start : start + BLOCK] for a in flat]
+            n = cut[0].size
+            pieces = (*cut, *[array[:n] for array in free[:scratch]])
+            yield pieces if plain else _directed(pieces, scratch, group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters.
@@ -627,12 +636,26 @@ def of_group(group: dict[str, Any], *names: str) -> list[Any]:
     return [v.reshape(()) if isinstance(v, Tensor) else v for v in (group[n] for n in names)]
 
 
-def pulled(p: Tensor, g: Tensor, group: dict[str, Any], decoupled: bool = False) -> Any:
+def _directed(pieces: tuple[Any, ...], scratch: int, group: Any) -> tuple[Any, ...]:
+    """Return pieces with the gradient after `maximize` and weight decay, in the first free array if it changes."""
+    p, g, *rest = pieces
+    d, s = rest[len(rest) - scratch :][:2]
+    weight_decay = float(group["weight_decay"])
+    if group["maximize"]:
+        g = np.negative(g, out=d)
+    if weight_decay and group.get("decoupled_weight_decay"):
+        np.multiply(p, 1 - float(group["lr"]) * weight_decay, out=p)
+    elif weight_decay:
+        g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+    return p, g, *rest
+
+
+def pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
     """Return parameter and gradient after `maximize` and weight decay, by operations that record."""
     if group["maximize"]:
         g = -g
     lr, weight_decay = of_group(group, "lr", "weight_decay")
-    if weight_decay != 0 and decoupled:
+    if weight_decay != 0 and group.get("decoupled_weight_decay"):
         p = p * (1 - lr * weight_decay)
     elif weight_decay != 0:
         g = g + p * weight_decay
@@ -686,16 +709,25 @@ def zeros(p: Tensor) -> Tensor:
     return made
 
 
-def check_rate(lr: Any) -> None:
-    """Raise PyTorch's ValueError for a learning rate that is none."""
-    check_one_element("lr", lr)
-    check_not_negative("learning rate", lr)
+#: What PyTorch's messages call an option, if not by its name.
+_WORDS = {"lr": "learning rate", "eps": "epsilon value"}
 
 
-def check_not_negative(words: str, value: Any) -> None:
-    """Raise PyTorch's ValueError for a negative value, or one that is not a number."""
-    if not value >= 0:
-        raise ValueError(f"Invalid {words}: {value}")
+def check(**options: Any) -> None:
+    """Raise PyTorch's ValueError for the first option out of its range: none is negative, betas are below 1."""
+    for name, value in options.items():
+        if name == "betas":
+            check_betas(value)
+            continue
+        if name == "lr":
+            check_one_element(name, value)
+        if not value >= 0:  # nor is it not a number
+            raise ValueError(f"Invalid {_WORDS.get(name, f'{name} value')}: {value}")
+
+
+def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
+    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments."""
+    return {name: arguments[name] for name in names.split()}
 
 
 def check_betas(betas: Any) -> None:

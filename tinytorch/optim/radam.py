@@ -8,13 +8,13 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
     averages,
-    check_betas,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -59,13 +59,7 @@ class RAdam(Optimizer):
         Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020, algorithm 2.
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-        "decoupled_weight_decay": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = {**LATER, "decoupled_weight_decay": False}
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
 
@@ -83,21 +77,10 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("epsilon value", eps)
-        check_betas(betas)
-        check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
+        check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
+        defaults = chosen(
+            locals(), "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
+        )
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -116,9 +99,8 @@ class RAdam(Optimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
-        maximize, decoupled = group["maximize"], group["decoupled_weight_decay"]
         step = state["step"]._array
         step += 1
         t = float(step)
@@ -128,14 +110,8 @@ class RAdam(Optimizer):
         if factor is not None:
             scale *= factor
         arrays = p, g, state["exp_avg"]._array, state["exp_avg_sq"]._array
-        for p, g, m, v, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay and decoupled:
-                np.multiply(p, 1 - lr * weight_decay, out=p)
-            elif weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, m, v, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.subtract(g, m, out=s)
             np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
             np.multiply(np.square(g, out=s), 1 - beta2, out=s)
@@ -151,7 +127,7 @@ class RAdam(Optimizer):
         check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
-        p, g = pulled(p, g, group, group["decoupled_weight_decay"])
+        p, g = pulled(p, g, group)
         state["step"]._array += 1
         t = float(state["step"])
         m, v = averages(g, state, beta1, beta2)

@@ -8,11 +8,12 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.optimizer import (
+    LATER,
     Optimizer,
     Params,
+    check,
     check_capturable,
-    check_not_negative,
-    check_rate,
+    chosen,
     count,
     of_group,
     pulled,
@@ -58,14 +59,7 @@ class RMSprop(Optimizer):
         Generating Sequences With Recurrent Neural Networks, 2013, equations 38 to 41 (centered).
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "momentum": 0,
-        "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = {"momentum": 0, "centered": False, **LATER}
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
 
@@ -83,23 +77,10 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative("epsilon value", eps)
-        check_not_negative("momentum value", momentum)
-        check_not_negative("weight_decay value", weight_decay)
-        check_not_negative("alpha value", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
+        check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = chosen(
+            locals(), "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        )
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -112,9 +93,9 @@ class RMSprop(Optimizer):
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         check_capturable(group)
-        lr, weight_decay, eps = (float(group[name]) for name in ("lr", "weight_decay", "eps"))
+        lr, eps = float(group["lr"]), float(group["eps"])
         alpha, momentum = float(group["alpha"]), float(group["momentum"])
-        centered, maximize = group["centered"], group["maximize"]
+        centered = group["centered"]
         step = state["step"]._array
         step += 1
         arrays = [p, g, state["square_avg"]._array]
@@ -122,12 +103,8 @@ class RMSprop(Optimizer):
             arrays.append(state["grad_avg"]._array)
         if momentum > 0:
             arrays.append(state["momentum_buffer"]._array)
-        for p, g, v, *more, d, s in self._blocks(*arrays, scratch=2):
-            # g is the gradient so far: itself, or `d`; `s` takes what is computed along the way.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
+        for p, g, v, *more, _, s in self._blocks(*arrays, scratch=2, group=group):
+            # `s` takes what is computed along the way.
             np.multiply(np.square(g, out=s), 1 - alpha, out=s)
             np.add(np.multiply(v, alpha, out=v), s, out=v)
             if centered:

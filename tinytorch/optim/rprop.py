@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check_capturable, check_rate, count, zeros
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, check_capturable, chosen, count, zeros
 
 __all__ = ["Rprop"]
 
@@ -45,12 +45,7 @@ class Rprop(Optimizer):
         is taken back).
     """
 
-    _options_added_later: ClassVar[dict[str, Any]] = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _options_added_later: ClassVar[dict[str, Any]] = LATER
     _counts: ClassVar[tuple[str, ...]] = ("step",)
     _elementwise: ClassVar[bool] = True
 
@@ -66,18 +61,10 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
+        check(lr=lr)
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
+        defaults = chosen(locals(), "lr etas step_sizes foreach maximize differentiable capturable")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:

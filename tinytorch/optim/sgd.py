@@ -8,7 +8,15 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._axpy import axpy
-from tinytorch.optim.optimizer import Optimizer, Params, check_implementation, check_one_element, of_group, pulled
+from tinytorch.optim.optimizer import (
+    Optimizer,
+    Params,
+    check_implementation,
+    check_one_element,
+    chosen,
+    of_group,
+    pulled,
+)
 
 __all__ = ["SGD"]
 
@@ -86,17 +94,7 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_implementation(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
+        defaults = chosen(locals(), "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused")
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -117,12 +115,8 @@ class SGD(Optimizer):
             if starts:
                 buffer = state["momentum_buffer"] = wrap(np.empty_like(p))
             arrays.append(buffer._array)
-        for p, g, *buffers, d, s in self._blocks(*arrays, scratch=2):
+        for p, g, *buffers, d, s in self._blocks(*arrays, scratch=2, group=group):
             # `g` is the direction so far: the gradient itself, or `d`; `s` takes products.
-            if maximize:
-                g = np.negative(g, out=d)
-            if weight_decay:
-                g = np.add(g, np.multiply(p, weight_decay, out=s), out=d)
             for b in buffers:
                 if starts:
                     np.copyto(b, g)

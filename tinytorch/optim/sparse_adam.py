@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import Optimizer, Params, check_betas, check_one_element
+from tinytorch.optim.optimizer import Optimizer, Params, check, check_one_element
 
 __all__ = ["SparseAdam"]
 
@@ -50,7 +50,7 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not eps > 0:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        check_betas(betas)
+        check(betas=betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.nn.modules.module import Module
-from tinytorch.optim.lr_scheduler import LRScheduler, Rate, _for_groups
+from tinytorch.optim._lr_base import LRScheduler, Rate, _for_groups
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Losses, and the distances that some are made of: those of `nn.functional`, over the losses of `ops.nn` and `ops.ctc`.
 
-`torch` has some of them too, with a number as `reduction`: those are in `tinytorch/functions.py`.
+`torch` has some of them too, with a number as `reduction`: those are in `unlike.py`.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def mse_loss(
     Args:
         input: any shape.
         target: the same shape.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
         weight: the same shape, a weight for each element.
 
@@ -154,8 +153,7 @@ def smooth_l1_loss(
     Args:
         input: any shape.
         target: the same shape.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
         beta: where squares go over into straight lines; with 0 it is `l1_loss`.
 
@@ -241,8 +239,7 @@ def binary_cross_entropy(
         input: probabilities, any shape.
         target: probabilities, the same shape.
         weight: a factor for each element, of a shape that broadcasts.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
 
     Raises:
@@ -287,8 +284,7 @@ def binary_cross_entropy_with_logits(
         input: scores, any shape.
         target: probabilities, the same shape.
         weight: a factor for each element, of a shape that broadcasts.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
         pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that
             broadcasts.
@@ -348,8 +344,7 @@ def cross_entropy(
         target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...); or probabilities of
             each class, of the shape of `input`.
         weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         ignore_index: the label that does not count.
         reduction: "mean", "sum", or "none" for each sample's own.
         label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all
@@ -432,8 +427,7 @@ def nll_loss(
         input: logarithms of probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
         target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...).
         weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         ignore_index: the label that does not count.
         reduction: "mean", "sum", or "none" for each sample's own.
 
@@ -529,8 +523,7 @@ def kl_div(
     Args:
         input: logarithms of probabilities, any shape.
         target: probabilities, or with `log_target` their logarithms, the same shape.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or
             "none".
         log_target: whether `target` holds logarithms.
@@ -583,8 +576,7 @@ def poisson_nll_loss(
         target: the counts.
         log_input: what `input` is.
         full: add Stirling's approximation of log(target!), where target > 1.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         eps: keeps the logarithm finite.
         reduction: "mean", "sum", or "none" for each element's own.
 
@@ -683,8 +675,7 @@ def cosine_embedding_loss(
         input2: the same shape.
         target: 1 or -1 for each pair, shape (N,) or ().
         margin: the cosine up to which unlike pairs cost nothing.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each pair's own.
 
     Raises:
@@ -738,8 +729,7 @@ def margin_ranking_loss(
         input2: scores, the same shape.
         target: 1 where the first should rank higher, -1 where the second should.
         margin: by how much.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
 
     Raises:
@@ -778,8 +768,7 @@ def hinge_embedding_loss(
         input: distances, any shape.
         target: 1 or -1, the same shape.
         margin: the distance from which on unlike pairs cost nothing.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
 
     Raises:
@@ -842,8 +831,7 @@ def multilabel_soft_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: 0 or 1 for each class, the same shape.
         weight: a factor for each class, shape (C,).
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each sample's own.
 
     Raises:
@@ -880,8 +868,7 @@ def multi_margin_loss(
         p: 1 or 2.
         margin: by how much the label's score should be above the others.
         weight: a factor for each class, shape (C,), that of the label.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each sample's own.
 
     Raises:
@@ -927,8 +914,7 @@ def multilabel_margin_loss(
     Args:
         input: scores, shape (N, C) or (C,).
         target: the labels of each sample, then a -1; of the input's shape, int64.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each sample's own.
 
     Raises:
@@ -998,8 +984,7 @@ def triplet_margin_loss(
         eps: added to the differences, so that the gradient exists.
         swap: take the distance of positive and negative instead of that to the anchor, where it is
             smaller.
-        size_average: deprecated, see `reduction`.
-        reduce: deprecated, see `reduction`.
+        size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each triplet's own.
 
     Raises:

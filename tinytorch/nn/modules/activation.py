@@ -8,6 +8,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
+from tinytorch.nn.modules._family import Shown
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -22,20 +23,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Inplace(Module):
+class _Inplace(Shown):
     """A function without settings but whether it writes into its input."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """Return "inplace=True" where it is so."""
-        return "inplace=True" if self.inplace else ""
-
-
-def _also_inplace(settings: str, inplace: bool) -> str:
-    return f"{settings}, inplace=True" if inplace else settings
 
 
 class ReLU(_Inplace):
@@ -54,7 +47,7 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class Threshold(Module):
+class Threshold(Shown):
     """`x` where x > threshold, else `value`.
 
     Args:
@@ -67,6 +60,8 @@ class Threshold(Module):
         tensor([20.,  1.])
     """
 
+    _shown = "threshold value"
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold = threshold
@@ -77,12 +72,8 @@ class Threshold(Module):
         """Return x, or `value` where x <= threshold."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return _also_inplace(f"threshold={self.threshold}, value={self.value}", self.inplace)
 
-
-class Hardtanh(Module):
+class Hardtanh(Shown):
     """`x` clamped to [min_val, max_val].
 
     Args:
@@ -98,6 +89,8 @@ class Hardtanh(Module):
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
+
+    _shown = "min_val max_val"
 
     def __init__(
         self,
@@ -128,10 +121,6 @@ class Hardtanh(Module):
         """Return the clamped tensor."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return _also_inplace(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
-
 
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), element by element.
@@ -144,15 +133,13 @@ class ReLU6(Hardtanh):
         tensor([0., 2., 6.])
     """
 
+    _shown = ""
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
-    def extra_repr(self) -> str:
-        """Return "inplace=True" where it is so."""
-        return "inplace=True" if self.inplace else ""
 
-
-class LeakyReLU(Module):
+class LeakyReLU(Shown):
     """`x` where x >= 0, else negative_slope * x.
 
     Args:
@@ -164,6 +151,8 @@ class LeakyReLU(Module):
         tensor([-0.5000,  2.0000])
     """
 
+    _shown = "negative_slope"
+
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = negative_slope
@@ -173,12 +162,8 @@ class LeakyReLU(Module):
         """Return the leaky rectification of x."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return _also_inplace(f"negative_slope={self.negative_slope}", self.inplace)
 
-
-class PReLU(Module):
+class PReLU(Shown):
     """`x` where x >= 0, else weight * x, with a slope that is trained.
 
     Args:
@@ -197,6 +182,8 @@ class PReLU(Module):
         He et al., "Delving deep into rectifiers", 2015.
     """
 
+    _shown = "num_parameters"
+
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
@@ -212,12 +199,8 @@ class PReLU(Module):
         """Return the leaky rectification of x."""
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        """Return the number of slopes."""
-        return f"num_parameters={self.num_parameters}"
 
-
-class RReLU(Module):
+class RReLU(Shown):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
 
     Args:
@@ -230,6 +213,8 @@ class RReLU(Module):
         tensor([-0.5000,  2.0000])
     """
 
+    _shown = "lower upper"
+
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
         self.lower = lower
@@ -240,12 +225,8 @@ class RReLU(Module):
         """Return the leaky rectification of x."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return _also_inplace(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
-
-class ELU(Module):
+class ELU(Shown):
     """`x` where x > 0, else alpha * (exp(x) - 1).
 
     Args:
@@ -257,6 +238,8 @@ class ELU(Module):
         tensor([-0.6321,  2.0000])
     """
 
+    _shown = "alpha"
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
@@ -265,10 +248,6 @@ class ELU(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the exponential linear unit of x."""
         return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return _also_inplace(f"alpha={self.alpha}", self.inplace)
 
 
 class CELU(ELU):
@@ -408,7 +387,7 @@ class Hardswish(_Inplace):
         return ""
 
 
-class GLU(Module):
+class GLU(Shown):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
 
     Args:
@@ -419,6 +398,8 @@ class GLU(Module):
         tensor([0.5000, 1.0000])
     """
 
+    _shown = "dim"
+
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
@@ -426,10 +407,6 @@ class GLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the gated half."""
         return F.glu(input, self.dim)
-
-    def extra_repr(self) -> str:
-        """Return the dimension."""
-        return f"dim={self.dim}"
 
 
 class Sigmoid(Module):
@@ -484,7 +461,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Softplus(Module):
+class Softplus(Shown):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
 
     Args:
@@ -496,6 +473,8 @@ class Softplus(Module):
         tensor([ 0.6931, 30.0000])
     """
 
+    _shown = "beta threshold"
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta = beta
@@ -504,10 +483,6 @@ class Softplus(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the smooth rectification of x."""
         return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class Softsign(Module):
@@ -571,16 +546,14 @@ class Softshrink(Module):
         return str(self.lambd)
 
 
-class _AlongDim(Module):
+class _AlongDim(Shown):
     """A function of all elements along a dimension."""
+
+    _shown = "dim"
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def extra_repr(self) -> str:
-        """Return the dimension."""
-        return f"dim={self.dim}"
 
 
 class Softmax(_AlongDim):

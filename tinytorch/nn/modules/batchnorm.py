@@ -26,6 +26,9 @@ class _NormBase(Module):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
 
+    #: The numbers of dimensions that an input may have.
+    _dims: tuple[int, ...] = ()
+
     num_features: int
     eps: float
     momentum: float | None
@@ -86,7 +89,11 @@ class _NormBase(Module):
                 init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        raise NotImplementedError
+        if not self._dims:
+            raise NotImplementedError
+        if input.dim() not in self._dims:
+            expected = " or ".join(f"{n}D" for n in self._dims)
+            raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -177,9 +184,7 @@ class BatchNorm1d(_BatchNorm):
         Shift", 2015.
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -193,9 +198,7 @@ class BatchNorm2d(_BatchNorm):
         torch.Size([2, 3, 4, 4])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+    _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -209,9 +212,7 @@ class BatchNorm3d(_BatchNorm):
         torch.Size([2, 3, 4, 4, 2])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+    _dims = (5,)
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
@@ -265,12 +266,7 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm1d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `BatchNorm1d`, and so are the others.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
 
     Example:
         >>> import warnings
@@ -281,22 +277,14 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm1d
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = BatchNorm1d._dims
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm2d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `BatchNorm2d`, and so are the others.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm2d`.
 
     Example:
         >>> import warnings
@@ -307,22 +295,14 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm2d
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+    _dims = BatchNorm2d._dims
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm3d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `BatchNorm3d`, and so are the others.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm3d`.
 
     Example:
         >>> import warnings
@@ -333,10 +313,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm3d
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+    _dims = BatchNorm3d._dims
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -344,13 +321,8 @@ class SyncBatchNorm(_BatchNorm):
 
     Args:
         num_features: the number of channels.
-        eps: as in `BatchNorm1d`, and so are the others but one.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
         process_group: kept, and not used.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
 
     Shape:
         `(N, C, *)` -> the same.

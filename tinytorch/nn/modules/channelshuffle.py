@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules._family import Shown
 
 __all__ = ["ChannelShuffle"]
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(Shown):
     """Takes the channels of `groups` groups in turn.
 
     Example:
         >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()
         tensor([0., 2., 1., 3.])
     """
+
+    _shown = "groups"
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -24,7 +26,3 @@ class ChannelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the channels in the new order; see `nn.functional.channel_shuffle`."""
         return functional.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """Return the number of groups."""
-        return f"groups={self.groups}"

@@ -10,9 +10,10 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import own
 from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from tinytorch.nn.modules.utils import _ntuple, _reverse_repeat_tuple, _single
 from tinytorch.nn.parameter import Parameter, UninitializedParameter
 from tinytorch.ops.create import empty
 
@@ -140,7 +141,35 @@ class _ConvNd(Module):
         return padded, (0,) * len(self.kernel_size)
 
 
-class Conv1d(_ConvNd):
+class _Conv(_ConvNd):
+    """What the convolutions have in common."""
+
+    _dims: int
+    _function: str  # of nn.functional
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        spread = _ntuple(self._dims)
+        super().__init__(
+            in_channels, out_channels, spread(kernel_size), spread(stride),
+            padding if isinstance(padding, str) else spread(padding), spread(dilation), False, spread(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the convolution of `input`, with O channels."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+@own("__init__", "_conv_forward", "forward")
+class Conv1d(_Conv):
     """A convolution (cross-correlation) of signals.
 
     Args:
@@ -170,27 +199,12 @@ class Conv1d(_ConvNd):
         torch.Size([20, 33, 24])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _single(kernel_size), _single(stride),
-            padding if isinstance(padding, str) else _single(padding), _single(dilation), False, _single(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of `input`, of shape `(N, O, M)`."""
-        return self._conv_forward(input, self.weight, self.bias)
+    _dims = 1
+    _function = "conv1d"
 
 
-class Conv2d(_ConvNd):
+@own("__init__", "_conv_forward", "forward")
+class Conv2d(_Conv):
     """A convolution (cross-correlation) of images.
 
     Args:
@@ -221,27 +235,12 @@ class Conv2d(_ConvNd):
         torch.Size([2, 33, 28, 100])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _pair(kernel_size), _pair(stride),
-            padding if isinstance(padding, str) else _pair(padding), _pair(dilation), False, _pair(0), groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of `input`, of shape `(N, O, H', W')`."""
-        return self._conv_forward(input, self.weight, self.bias)
+    _dims = 2
+    _function = "conv2d"
 
 
-class Conv3d(_ConvNd):
+@own("__init__", "_conv_forward", "forward")
+class Conv3d(_Conv):
     """A convolution (cross-correlation) of volumes; arguments as `Conv2d`.
 
     Attributes:
@@ -256,24 +255,8 @@ class Conv3d(_ConvNd):
         torch.Size([1, 3, 4, 5, 6])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _triple(kernel_size), _triple(stride),
-            padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False, _triple(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of `input`, of shape `(N, O, D', H', W')`."""
-        return self._conv_forward(input, self.weight, self.bias)
+    _dims = 3
+    _function = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -323,19 +306,38 @@ class _ConvTransposeNd(_ConvNd):
             )
         return [n - low for n, low in zip(output_size, least, strict=True)]
 
-    def _transposed(self, function: Any, dims: int, input: Tensor, output_size: Sequence[int] | None) -> Tensor:
+
+class _ConvTranspose(_ConvTransposeNd):
+    """The same, by the number of dimensions."""
+
+    _dims: int
+    _function: str  # of nn.functional
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
+        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
+        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        spread = _ntuple(self._dims)
+        super().__init__(
+            in_channels, out_channels, spread(kernel_size), spread(stride), spread(padding), spread(dilation),
+            True, spread(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         more = self._output_padding(
-            input, output_size, self.stride, self.padding, self.kernel_size, dims, self.dilation
+            input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
         )
-        out: Tensor = function(
+        return getattr(F, self._function)(
             input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
         )
-        return out
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+@own("__init__", "forward")
+class ConvTranspose1d(_ConvTranspose):
     """A transposed convolution of signals; arguments as `ConvTranspose2d`.
 
     Attributes:
@@ -350,22 +352,12 @@ class ConvTranspose1d(_ConvTransposeNd):
         torch.Size([1, 2, 11])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
-        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding), _single(dilation),
-            True, _single(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return the transposed convolution of `input`, of length `output_size` if that is given."""
-        return self._transposed(F.conv_transpose1d, 1, input, output_size)
+    _dims = 1
+    _function = "conv_transpose1d"
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+@own("__init__", "forward")
+class ConvTranspose2d(_ConvTranspose):
     """A transposed convolution of images, from the size of a convolution's output to that of its input.
 
     Args:
@@ -400,22 +392,12 @@ class ConvTranspose2d(_ConvTransposeNd):
         torch.Size([1, 16, 12, 12])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
-        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation), True,
-            _pair(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
-        return self._transposed(F.conv_transpose2d, 2, input, output_size)
+    _dims = 2
+    _function = "conv_transpose2d"
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+@own("__init__", "forward")
+class ConvTranspose3d(_ConvTranspose):
     """A transposed convolution of volumes; arguments as `ConvTranspose2d`.
 
     Attributes:
@@ -430,19 +412,8 @@ class ConvTranspose3d(_ConvTransposeNd):
         torch.Size([1, 3, 8, 8, 8])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: SizeOrInt, stride: SizeOrInt = 1,
-        padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, bias: bool = True,
-        dilation: SizeOrInt = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding), _triple(dilation),
-            True, _triple(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return the transposed convolution of `input`, of size `output_size` if that is given."""
-        return self._transposed(F.conv_transpose3d, 3, input, output_size)
+    _dims = 3
+    _function = "conv_transpose3d"
 
 
 # Lazy layers: the channels of the input are found out at the first call ---------------------------

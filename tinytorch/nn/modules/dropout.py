@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules._family import Shown
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class _DropoutNd(Module):
+class _DropoutNd(Shown):
+    _shown = "p inplace"
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if p < 0 or p > 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """Return the probability, and whether it works in place."""
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):

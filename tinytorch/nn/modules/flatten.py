@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules._family import Shown
 
 __all__ = ["Flatten", "Unflatten"]
 
 
-class Flatten(Module):
+class Flatten(Shown):
     """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
     Example:
         >>> torch.nn.Flatten()(torch.ones(32, 1, 28, 28)).shape
         torch.Size([32, 784])
     """
+
+    _shown = "start_dim end_dim"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -28,12 +30,8 @@ class Flatten(Module):
         flat: Tensor = input.flatten(self.start_dim, self.end_dim)
         return flat
 
-    def extra_repr(self) -> str:
-        """Return the two dimensions."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
-
-class Unflatten(Module):
+class Unflatten(Shown):
     """Splits the dimension `dim` into several, of the sizes `unflattened_size`.
 
     Raises:
@@ -43,6 +41,8 @@ class Unflatten(Module):
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
         torch.Size([3, 2, 5])
     """
+
+    _shown = "dim unflattened_size"
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -63,7 +63,3 @@ class Unflatten(Module):
         """Return the tensor with its dimension split."""
         split: Tensor = input.unflatten(self.dim, self.unflattened_size)
         return split
-
-    def extra_repr(self) -> str:
-        """Return the dimension and its new sizes."""
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules._family import Shown
 
 __all__ = ["Fold", "Unfold"]
 
 SizeOrInt = int | Sequence[int]
 
 
-class Fold(Module):
+class Fold(Shown):
     """Adds sliding blocks, given as columns, up to images.
 
     Args:
@@ -32,6 +32,7 @@ class Fold(Module):
         torch.Size([1, 3, 4, 5])
     """
 
+    _shown = "output_size kernel_size dilation padding stride"
     __constants__: ClassVar = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
     def __init__(
@@ -46,15 +47,8 @@ class Fold(Module):
         """Return the images, `(N, C, H, W)`."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
 
-
-class Unfold(Module):
+class Unfold(Shown):
     """Returns the sliding blocks of images as columns.
 
     Args:
@@ -71,6 +65,7 @@ class Unfold(Module):
         torch.Size([2, 30, 4])
     """
 
+    _shown = "kernel_size dilation padding stride"
     __constants__: ClassVar = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(
@@ -83,7 +78,3 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the columns, `(N, C * kH * kW, blocks)`."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -31,7 +31,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self) -> int:
-        raise NotImplementedError
+        return self._dims[0]
 
     def _load_from_state_dict(
         self,
@@ -122,12 +122,7 @@ class InstanceNorm1d(_InstanceNorm):
         Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
 
-    def _get_no_batch_dim(self) -> int:
-        return 2
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
@@ -141,12 +136,7 @@ class InstanceNorm2d(_InstanceNorm):
         torch.Size([2, 3, 4, 4])
     """
 
-    def _get_no_batch_dim(self) -> int:
-        return 3
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (3, 4):
-            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+    _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
@@ -160,24 +150,15 @@ class InstanceNorm3d(_InstanceNorm):
         torch.Size([2, 3, 4, 4, 2])
     """
 
-    def _get_no_batch_dim(self) -> int:
-        return 4
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (4, 5):
-            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+    _dims = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `InstanceNorm1d`, and so are the others; `affine` and `track_running_stats` are True by default.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm1d`, but `affine` and
+            `track_running_stats` are True by default.
 
     Example:
         >>> import warnings
@@ -188,25 +169,15 @@ class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm1d
-
-    def _get_no_batch_dim(self) -> int:
-        return 2
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = InstanceNorm1d._dims
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm2d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `InstanceNorm2d`, and so are the others; `affine` and `track_running_stats` are True by default.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm2d`, but `affine` and
+            `track_running_stats` are True by default.
 
     Example:
         >>> import warnings
@@ -217,25 +188,15 @@ class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm2d
-
-    def _get_no_batch_dim(self) -> int:
-        return 3
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (3, 4):
-            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+    _dims = InstanceNorm2d._dims
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm3d` that takes `num_features` from its first input.
 
     Args:
-        eps: as in `InstanceNorm3d`, and so are the others; `affine` and `track_running_stats` are True by default.
-        momentum: see there.
-        affine: see there.
-        track_running_stats: see there.
-        device, dtype: see there.
-        bias: see there.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm3d`, but `affine` and
+            `track_running_stats` are True by default.
 
     Example:
         >>> import warnings
@@ -246,10 +207,4 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm3d
-
-    def _get_no_batch_dim(self) -> int:
-        return 4
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (4, 5):
-            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+    _dims = InstanceNorm3d._dims

@@ -14,7 +14,7 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter, UninitializedParameter
 from tinytorch.ops.create import empty
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):

@@ -676,11 +676,7 @@ class NLLLoss2d(NLLLoss):
     """`NLLLoss`, which takes images too; deprecated.
 
     Args:
-        weight: as in `NLLLoss`, and so are the others.
-        size_average: see there.
-        ignore_index: see there.
-        reduce: see there.
-        reduction: see there.
+        weight, size_average, ignore_index, reduce, reduction: as in `NLLLoss`.
 
     Example:
         >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)

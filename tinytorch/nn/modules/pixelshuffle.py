@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules._family import Shown
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
-class PixelShuffle(Module):
+class PixelShuffle(Shown):
     """Rearranges (*, c * r * r, h, w) to (*, c, h * r, w * r), where r is `upscale_factor`.
 
     Example:
         >>> torch.nn.PixelShuffle(3)(torch.ones(1, 9, 4, 4)).shape
         torch.Size([1, 1, 12, 12])
     """
+
+    _shown = "upscale_factor"
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -25,18 +27,16 @@ class PixelShuffle(Module):
         """Return the pixels; see `nn.functional.pixel_shuffle`."""
         return functional.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        """Return the factor."""
-        return f"upscale_factor={self.upscale_factor}"
 
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Shown):
     """Rearranges (*, c, h * r, w * r) to (*, c * r * r, h, w), where r is `downscale_factor`.
 
     Example:
         >>> torch.nn.PixelUnshuffle(3)(torch.ones(1, 1, 12, 12)).shape
         torch.Size([1, 9, 4, 4])
     """
+
+    _shown = "downscale_factor"
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -45,7 +45,3 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the channels; see `nn.functional.pixel_unshuffle`."""
         return functional.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        """Return the factor."""
-        return f"downscale_factor={self.downscale_factor}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional
+from tinytorch.nn.modules._family import Shown, own
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
@@ -22,7 +23,8 @@ def _tuple(value: Any, n: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Iterable) else (value,) * n
 
 
-class _MaxPool(Module):
+class _MaxPool(Shown):
+    _shown = "kernel_size stride padding dilation ceil_mode"
     return_indices: bool
     ceil_mode: bool
 
@@ -43,13 +45,6 @@ class _MaxPool(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
-
 
 class MaxPool1d(_MaxPool):
     """Takes the maxima of windows of the last dimension; see `nn.functional.max_pool1d`.
@@ -69,15 +64,8 @@ class MaxPool1d(_MaxPool):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima, with `return_indices` and where they are."""
-        return functional.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.dilation
+        return functional.max_pool1d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
 class MaxPool2d(_MaxPool):
@@ -98,15 +86,8 @@ class MaxPool2d(_MaxPool):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima, with `return_indices` and where they are."""
-        return functional.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.dilation
+        return functional.max_pool2d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
 class MaxPool3d(_MaxPool):
@@ -127,27 +108,25 @@ class MaxPool3d(_MaxPool):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima, with `return_indices` and where they are."""
-        return functional.max_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.dilation
+        return functional.max_pool3d(input, *windows, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(Shown):
+    _shown = "kernel_size stride padding"
+    _dims: int
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
 
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = _tuple(kernel_size, self._dims)
+        self.stride = _tuple(stride if stride is not None else kernel_size, self._dims)
+        self.padding = _tuple(padding, self._dims)
 
 
+@own("__init__")
 class MaxUnpool1d(_MaxUnpool):
     """Puts maxima back where `MaxPool1d` found them, among zeros.
 
@@ -162,17 +141,14 @@ class MaxUnpool1d(_MaxUnpool):
         tensor(2.)
     """
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size = _tuple(kernel_size, 1)
-        self.stride = _tuple(stride if stride is not None else kernel_size, 1)
-        self.padding = _tuple(padding, 1)
+    _dims = 1
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool1d`."""
         return functional.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
+@own("__init__")
 class MaxUnpool2d(_MaxUnpool):
     """Puts maxima back where `MaxPool2d` found them, among zeros.
 
@@ -187,17 +163,14 @@ class MaxUnpool2d(_MaxUnpool):
         tensor(4.)
     """
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size = _tuple(kernel_size, 2)
-        self.stride = _tuple(stride if stride is not None else kernel_size, 2)
-        self.padding = _tuple(padding, 2)
+    _dims = 2
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool2d`."""
         return functional.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
+@own("__init__")
 class MaxUnpool3d(_MaxUnpool):
     """Puts maxima back where `MaxPool3d` found them, among zeros.
 
@@ -212,25 +185,18 @@ class MaxUnpool3d(_MaxUnpool):
         tensor(8.)
     """
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size = _tuple(kernel_size, 3)
-        self.stride = _tuple(stride if stride is not None else kernel_size, 3)
-        self.padding = _tuple(padding, 3)
+    _dims = 3
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return the maxima at their places; see `nn.functional.max_unpool3d`."""
         return functional.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class _AvgPool(Module):
+class _AvgPool(Shown):
+    _shown = "kernel_size stride padding"
     kernel_size: Any
     stride: Any
     padding: Any
-
-    def extra_repr(self) -> str:
-        """Return the windows."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPool):
@@ -270,7 +236,27 @@ class AvgPool1d(_AvgPool):
         )
 
 
-class AvgPool2d(_AvgPool):
+class _DividedAvgPool(_AvgPool):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+
+@own("__init__")
+class AvgPool2d(_DividedAvgPool):
     """Takes the averages of windows of the last two dimensions; see `nn.functional.avg_pool2d`.
 
     Args:
@@ -286,37 +272,14 @@ class AvgPool2d(_AvgPool):
         torch.Size([1, 2, 2])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
-        return functional.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
+        return functional.avg_pool2d(input, *windows, self.count_include_pad, self.divisor_override)
 
 
-class AvgPool3d(_AvgPool):
+@own("__init__")
+class AvgPool3d(_DividedAvgPool):
     """Takes the averages of windows of the last three dimensions; see `nn.functional.avg_pool3d`.
 
     Args:
@@ -332,34 +295,10 @@ class AvgPool3d(_AvgPool):
         torch.Size([1, 2, 2, 2])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
-        return functional.avg_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+        windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
+        return functional.avg_pool3d(input, *windows, self.count_include_pad, self.divisor_override)
 
 
 class _FractionalMaxPool(Module):
@@ -408,13 +347,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima; see `nn.functional.fractional_max_pool2d`."""
+        sizes = self.kernel_size, self.output_size, self.output_ratio
         return functional.fractional_max_pool2d(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
+            input, *sizes, self.return_indices, _random_samples=self._random_samples
         )
 
 
@@ -436,30 +371,21 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima; see `nn.functional.fractional_max_pool3d`."""
+        sizes = self.kernel_size, self.output_size, self.output_ratio
         return functional.fractional_max_pool3d(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
+            input, *sizes, self.return_indices, _random_samples=self._random_samples
         )
 
 
-class _LPPool(Module):
+class _LPPool(Shown):
+    _shown = "norm_type kernel_size stride ceil_mode"
+
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        """Return the norm and the windows."""
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPool):
@@ -519,25 +445,21 @@ class LPPool3d(_LPPool):
         return functional.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPool(Shown):
+    _shown = "output_size"
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self) -> str:
-        """Return the output's size."""
-        return f"output_size={self.output_size}"
 
+class _AdaptiveAvgPool(Shown):
+    _shown = "output_size"
 
-class _AdaptiveAvgPool(Module):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        """Return the output's size."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

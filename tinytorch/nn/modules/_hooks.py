@@ -1,0 +1,268 @@
+"""The hooks of a module: how they are entered, and the deprecated ones that hang on a node of the graph."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+from tinytorch.autograd.hooks import RemovableHandle
+from tinytorch.core.graph import Within
+from tinytorch.core.tensor import Tensor
+
+Hook = Callable[..., Any]
+Part = TypeVar("Part", bound=type)
+
+#: Where what stands here is found by users, and in pickles.
+_HOME = "tinytorch.nn.modules.module"
+
+
+def of_module(part: Part) -> Part:
+    """Let the methods of `part`, a base of `Module`, say in error messages that they are `Module`'s."""
+    for name, member in vars(part).items():
+        if isinstance(member, FunctionType):
+            member.__module__, member.__qualname__ = _HOME, f"Module.{name}"
+    return part
+
+
+class _WrappedHook:
+    """A hook that gets its module first, and holds it weakly: the module holds the hook."""
+
+    __module__ = _HOME
+
+    def __init__(self, hook: Hook, module: Any = None) -> None:
+        self.hook = hook
+        functools.update_wrapper(self, hook)
+        self.with_module = module is not None
+        self.module = weakref.ref(module) if module is not None else None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.module is None:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["hook"], state.get("module"))  # type: ignore[misc]
+
+
+def _register(
+    hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False, **marks: tuple[OrderedDict[int, bool], bool]
+) -> RemovableHandle:
+    """Enter `hook` and return its handle.
+
+    Each mark is a table of hooks, and whether this one goes into it.
+    """
+    handle = RemovableHandle(hooks, extra_dict=[table for table, _ in marks.values()])
+    hooks[handle.id] = hook
+    for table, wanted in marks.values():
+        if wanted:
+            table[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+@of_module
+class Hooking:
+    """The part of `Module` that enters hooks."""
+
+    _is_full_backward_hook: bool | None
+    _forward_hooks: OrderedDict[int, Hook]
+    _forward_hooks_with_kwargs: OrderedDict[int, bool]
+    _forward_hooks_always_called: OrderedDict[int, bool]
+    _forward_pre_hooks: OrderedDict[int, Hook]
+    _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
+    _backward_hooks: OrderedDict[int, Hook]
+    _backward_pre_hooks: OrderedDict[int, Hook]
+
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(module, args)` before `forward`; what it returns replaces the arguments.
+
+        Args:
+            hook: the function.
+            prepend: whether it runs before the hooks that are there.
+            with_kwargs: call it as `hook(module, args, kwargs)`; it may return `(args, kwargs)`.
+
+        Returns:
+            a handle; its `remove()` takes the hook away.
+
+        Example:
+            >>> layer = torch.nn.Identity()
+            >>> handle = layer.register_forward_pre_hook(lambda module, args: args[0] + 1)
+            >>> layer(torch.zeros(2))
+            tensor([1., 1.])
+        """
+        return _register(
+            self._forward_pre_hooks, hook, prepend, with_kwargs=(self._forward_pre_hooks_with_kwargs, with_kwargs)
+        )
+
+    def register_forward_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(module, args, output)` after `forward`; what it returns replaces the output.
+
+        Args:
+            hook: the function.
+            prepend: whether it runs before the hooks that are there.
+            with_kwargs: call it as `hook(module, args, kwargs, output)`.
+            always_call: run it also when the call raised.
+
+        Returns:
+            a handle; its `remove()` takes the hook away.
+
+        Example:
+            >>> seen = []
+            >>> layer = torch.nn.Linear(3, 2)
+            >>> handle = layer.register_forward_hook(lambda m, args, out: seen.append(out.shape))
+            >>> y = layer(torch.ones(5, 3))
+            >>> seen
+            [torch.Size([5, 2])]
+        """
+        return _register(
+            self._forward_hooks,
+            hook,
+            prepend,
+            with_kwargs=(self._forward_hooks_with_kwargs, with_kwargs),
+            always_call=(self._forward_hooks_always_called, always_call),
+        )
+
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_output)` when the gradients of the outputs are known.
+
+        Args:
+            hook: the function; a tuple that it returns replaces `grad_output`.
+            prepend: whether it runs before the hooks that are there.
+
+        Returns:
+            a handle; its `remove()` takes the hook away.
+
+        Example:
+            >>> layer = torch.nn.Linear(1, 1)
+            >>> handle = layer.register_full_backward_pre_hook(lambda module, grads: (2 * grads[0],))
+            >>> layer(torch.ones(1, requires_grad=True)).backward()
+            >>> layer.bias.grad
+            tensor([2.])
+        """
+        return _register(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+
+        Both are tuples with an entry per positional argument and per output, None where there is no
+        gradient.
+
+        Args:
+            hook: the function; a tuple that it returns replaces `grad_input`.
+            prepend: whether it runs before the hooks that are there.
+
+        Returns:
+            a handle; its `remove()` takes the hook away.
+
+        Raises:
+            RuntimeError: the module has hooks of the deprecated kind (`register_backward_hook`).
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_full_backward_hook(lambda module, gi, go: print(gi, go))
+            >>> layer(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
+            (tensor([0., 1.]),) (tensor([1., 1.]),)
+        """
+        self._backward_hooks_are("full")
+        return _register(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` after the last operation (deprecated).
+
+        `grad_input` holds the gradients of that one operation's inputs;
+        `register_full_backward_hook` gives those of the module's.
+
+        Raises:
+            RuntimeError: the module has full backward hooks.
+        """
+        self._backward_hooks_are("regular")
+        return _register(self._backward_hooks, hook)
+
+    def _backward_hooks_are(self, kind: str) -> None:
+        if self._is_full_backward_hook is (kind != "full"):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = kind == "full"
+
+    def _register_on_node(self, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
+        """Hang `register_backward_hook`'s hooks on the node of the first tensor in the result."""
+        first = result
+        while not isinstance(first, Tensor):
+            if isinstance(first, dict):
+                first = next(v for v in first.values() if isinstance(v, Tensor))
+            else:
+                first = first[0]
+        node = first.grad_fn
+        if node is None:
+            return
+        shown = _as_pytorch_shows(node)
+        for hook in hooks:
+            wrapped = _WrappedHook(hook, self)
+            node.register_hook(shown(wrapped) if shown else wrapped)
+        lacking = _what_node_hooks_miss(args, result, node)
+        if lacking:
+            warnings.warn(lacking, FutureWarning, stacklevel=4)
+
+
+def _as_pytorch_shows(node: Any) -> Callable[[Hook], Hook] | None:
+    """Return what makes a hook of a node see a weight's gradient as PyTorch's, whose node has the transpose."""
+    within = [isinstance(edge[0], Within) and edge[0].name().startswith("TBackward") for edge in node.next_functions]
+    if True not in within:
+        return None
+
+    def turned(grads: Any) -> Any:
+        if not isinstance(grads, (tuple, list)) or len(grads) != len(within):
+            return grads
+        pairs = zip(grads, within, strict=True)
+        return tuple([g.t() if one and isinstance(g, Tensor) else g for g, one in pairs])
+
+    def shown(hook: Hook) -> Hook:
+        @functools.wraps(hook)
+        def call(grad_input: Any, grad_output: Any) -> Any:
+            return turned(hook(turned(grad_input), grad_output))
+
+        return call
+
+    return shown
+
+
+_DEPRECATED = "is deprecated and will be removed in future versions. This hook will be missing"
+_FULL = "Please use register_full_backward_hook to get the documented behavior."
+_ON_MODULE = (
+    "Using non-full backward hooks on a Module that does not {} a single Tensor or a tuple of Tensors "
+    f"{_DEPRECATED} some of the {{}}. {_FULL}"
+)
+_ON_NODE = f"Using a non-full backward hook when {{}} {_DEPRECATED} some {{}}. {_FULL}"
+
+
+def _what_node_hooks_miss(args: tuple[Any, ...], result: Any, node: Any) -> str:
+    """Return PyTorch's warning of how the gradients at `node` are not the module's, or "" if they are."""
+    results = result if isinstance(result, tuple) else (result,)
+    if not all(isinstance(each, Tensor) for each in results):
+        return _ON_MODULE.format("return", "grad_output")
+    if not all(isinstance(each, Tensor) for each in args):
+        return _ON_MODULE.format("take as input", "grad_input")
+    if len({each.grad_fn for each in results if each.grad_fn is not None}) > 1:
+        return _ON_NODE.format("outputs are generated by different autograd Nodes", "grad_output")
+    sources = {each.grad_fn for each in args if each.grad_fn is not None}
+    if sources != {edge[0] for edge in node.next_functions}:
+        return _ON_NODE.format("the forward contains multiple autograd Nodes", "grad_input")
+    return ""

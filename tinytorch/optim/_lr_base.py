@@ -1,0 +1,263 @@
+"""`LRScheduler`, the base of schedulers; `tinytorch.optim.lr_scheduler` has it."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.optim.optimizer import Optimizer
+
+#: A learning rate: tensors are changed in place, so that who holds one sees the change.
+Rate = float | Tensor
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available."
+)
+_HOW_TO = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
+
+def _own(value: Any) -> Any:
+    """Return a value to keep: of a tensor, which may change, a copy."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _of_groups(optimizer: Optimizer, option: str) -> list[Any]:
+    """Return an option of all groups, to keep."""
+    return [_own(group[option]) for group in optimizer.param_groups]
+
+
+def _for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """Return a list of values, one for each group, of a value for all or a list of them."""
+    number = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        value = [value] * number
+    elif len(value) != number:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. "
+            f"{name} has {len(value)} values, param_groups has {number}."
+        )
+    return [_own(each) for each in value]
+
+
+def _set(group: dict[str, Any], option: str, value: Any) -> None:
+    """Set an option of a group: the content, where it is a tensor."""
+    if isinstance(group[option], Tensor):
+        group[option].fill_(value.item() if isinstance(value, Tensor) else value)
+    else:
+        group[option] = value
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def _note_steps(optimizer: Any) -> None:
+    """Make an optimizer note that `step` was called, without keeping it alive by that."""
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        return
+    reference, plain = weakref.ref(optimizer), optimizer.step.__func__
+
+    @functools.wraps(plain)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        owner = reference()
+        owner._opt_called = True  # type: ignore[union-attr]
+        return plain.__get__(owner, type(owner))(*args, **kwargs)
+
+    step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    optimizer.step = step
+
+
+class LRScheduler:
+    """The base of schedulers: sets the `lr` of every group of an optimizer.
+
+    To write one, override `get_lr`, which returns the new rate of each group, from `group["lr"]` as it is.
+
+    Args:
+        optimizer: whose rates are set.
+        last_epoch: the epoch to go on after; -1 starts, and takes the rates of now as the initial
+            ones. Others need "initial_lr" in every group, as a loaded optimizer has.
+
+    Attributes:
+        base_lrs: the initial rates.
+        last_epoch: how often `step` was called.
+
+    Raises:
+        TypeError: `optimizer` is no Optimizer.
+        KeyError: "initial_lr" is missing.
+
+    Example:
+        >>> class Halves(torch.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [lr / 2**self.last_epoch for lr in self.base_lrs]
+        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = Halves(optimizer)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
+
+    __module__ = "tinytorch.optim.lr_scheduler"  # where users import it, and what pickles name
+
+    _get_lr_called_within_step: bool = False
+    _is_initial: bool = False
+
+    optimizer: Optimizer
+    base_lrs: list[Rate]
+    last_epoch: int
+    _last_lr: list[Rate]
+    _step_count: int
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", _own(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
+                    "scheduler with last_epoch >= 0: load the optimizer's state first, or start "
+                    "with last_epoch=-1"
+                )
+        self.base_lrs = _of_groups(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        _note_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """Set the rates to start with."""
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the scheduler knows, without the optimizer.
+
+        Example:
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5).state_dict()["gamma"]
+            0.5
+        """
+        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned. The optimizer's rates are in its own state.
+
+        Example:
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+            >>> scheduler.load_state_dict({"gamma": 0.25})
+            >>> scheduler.gamma
+            0.25
+        """
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self) -> list[Rate]:
+        """Return the rates that were last set, one for each group.
+
+        Example:
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5).get_last_lr()
+            [0.5]
+        """
+        return self._last_lr
+
+    def get_lr(self) -> list[Rate]:
+        """Return the rates of the epoch `last_epoch`; `step` calls it, users `get_last_lr`."""
+        raise NotImplementedError
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch: set its rates.
+
+        Args:
+            epoch: deprecated: the epoch to go to.
+
+        Example:
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+            >>> optimizer.step()
+            >>> scheduler.step()
+            >>> optimizer.param_groups[0]["lr"]
+            0.5
+        """
+        if self._step_count == 1:
+            self._check_order()
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _check_order(self) -> None:
+        """Warn where the optimizer did not step before the scheduler."""
+        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+            warnings.warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                "initialization. Please, make sure to call `optimizer.step()` before "
+                f"`lr_scheduler.step()`. See more details at {_HOW_TO}",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
+                "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
+                f"the first value of the learning rate schedule. See more details at {_HOW_TO}",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed_form = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
+        with self._computing():
+            rates = self.get_lr() if closed_form is None else closed_form()
+        self._set_rates(rates)
+
+    def _set_rates(self, rates: list[Rate]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            _set(group, "lr", rate)
+        self._last_lr = _of_groups(self.optimizer, "lr")
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        self._get_lr_called_within_step = True
+        try:
+            yield
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # What most rules are made of: the rates as they are, or times a factor.
+
+    def _unchanged(self) -> list[Rate]:
+        return _of_groups(self.optimizer, "lr")
+
+    def _times(self, factor: float) -> list[Rate]:
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def _base_times(self, factor: float) -> list[Rate]:
+        return [base * factor for base in self.base_lrs]
+
+
+__test__ = {"LRScheduler": LRScheduler}  # doctest passes over a class that names another module
