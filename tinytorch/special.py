@@ -5,24 +5,17 @@
 
 from typing import TYPE_CHECKING
 
-from tinytorch.ops import pointwise as _pointwise  # noqa: F401
+from tinytorch.ops import arithmetic as _arithmetic  # noqa: F401
 from tinytorch.ops import reduce as _reduce  # noqa: F401
 from tinytorch.ops import special as _special  # noqa: F401
-from tinytorch.ops.nn import basic as _basic  # noqa: F401
+from tinytorch.ops import transcendental as _transcendental  # noqa: F401
+from tinytorch.ops.nn import activation as _activation  # noqa: F401
 from tinytorch.ops.register import namespace
 
 if TYPE_CHECKING:
-    from tinytorch.ops.nn.basic import log_softmax as log_softmax
-    from tinytorch.ops.nn.basic import softmax as softmax
-    from tinytorch.ops.pointwise import erf as erf
-    from tinytorch.ops.pointwise import erfc as erfc
-    from tinytorch.ops.pointwise import exp2 as exp2
-    from tinytorch.ops.pointwise import expm1 as expm1
-    from tinytorch.ops.pointwise import log1p as log1p
-    from tinytorch.ops.pointwise import round as round
-    from tinytorch.ops.pointwise import sigmoid as expit
-    from tinytorch.ops.pointwise import sinc as sinc
-    from tinytorch.ops.pointwise import xlogy as xlogy
+    from tinytorch.ops.arithmetic import round as round
+    from tinytorch.ops.nn.activation import log_softmax as log_softmax
+    from tinytorch.ops.nn.activation import softmax as softmax
     from tinytorch.ops.reduce import logsumexp as logsumexp
     from tinytorch.ops.special import airy_ai as airy_ai
     from tinytorch.ops.special import bessel_j0 as bessel_j0
@@ -68,6 +61,14 @@ if TYPE_CHECKING:
     from tinytorch.ops.special import spherical_bessel_j0 as spherical_bessel_j0
     from tinytorch.ops.special import xlog1py as xlog1py
     from tinytorch.ops.special import zeta as zeta
+    from tinytorch.ops.transcendental import erf as erf
+    from tinytorch.ops.transcendental import erfc as erfc
+    from tinytorch.ops.transcendental import exp2 as exp2
+    from tinytorch.ops.transcendental import expm1 as expm1
+    from tinytorch.ops.transcendental import log1p as log1p
+    from tinytorch.ops.transcendental import sigmoid as expit
+    from tinytorch.ops.transcendental import sinc as sinc
+    from tinytorch.ops.transcendental import xlogy as xlogy
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t",

@@ -13,10 +13,11 @@ from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.multivariate_normal import scale_tril_of, the_one_given
 from tinytorch.distributions.utils import lazy_property
-from tinytorch.ops.create import arange, as_tensor, eye, tril_indices
+from tinytorch.ops.create import as_tensor
+from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.linalg.matrices import cholesky_solve
 from tinytorch.ops.random import randn
-from tinytorch.ops.shape import broadcast_shapes
+from tinytorch.ops.sequences import arange, eye, tril_indices
 
 __all__ = ["Wishart"]
 

@@ -19,10 +19,11 @@ from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
+from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.arguments import axis_is_dim, check_tensor, ints_of, renamed
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
-from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 
 # Copies of views ----------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
         >>> torch.split_copy(torch.arange(3), 2)
         (tensor([0, 1]), tensor([2]))
     """
-    return views.split(input, split_size, dim)
+    return join.split(input, split_size, dim)
 
 
 @public(out="exact")
@@ -199,7 +200,7 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
         >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
-    return views.split_with_sizes(input, split_sizes, dim)
+    return join.split_with_sizes(input, split_sizes, dim)
 
 
 @public(out="exact")
@@ -249,7 +250,7 @@ def unbind_copy(input: Tensor, dim: int = 0) -> Any:
         >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-    return views.unbind(input, dim)
+    return join.unbind(input, dim)
 
 
 @public(out="exact")
@@ -342,7 +343,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
             f"src size = {list(src._array.shape)}, slice size = {list(seen.shape)}"
         )
     where = places.place(array, array), places.place(seen, array)
-    made: Tensor = replace(input, views.converted(src, input.dtype), *where)
+    made: Tensor = replace(input, convert.converted(src, input.dtype), *where)
     return made
 
 
@@ -447,7 +448,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    @op(name=name, outputs=0, x=lambda g, sizes, dim: views._joined(g, sizes, dim))
+    @op(name=name, outputs=0, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
     def cut(x: Any, sizes: Any, dim: int) -> Any:
         return kernels.pieces(x, sizes, dim)
 
@@ -476,7 +477,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
         >>> first.add_(10), second
         (tensor([10, 11]), tensor([2, 3]))
     """
-    return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
+    return _unsafe(_unsafe_split, join.split(input.detach(), split_size, dim), input, dim)
 
 
 @public(method=True)
@@ -489,7 +490,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
         (tensor([0]), tensor([1, 2, 3]))
     """
     check_tensor(input, "unsafe_split_with_sizes")
-    pieces = views.split_with_sizes(input.detach(), split_sizes, dim)
+    pieces = join.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
@@ -503,7 +504,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         (tensor([0, 1]), tensor([2, 3]))
     """
     check_tensor(input, "unsafe_chunk")
-    return _unsafe(_unsafe_split, views.chunk(input.detach(), chunks, dim), input, dim)
+    return _unsafe(_unsafe_split, join.chunk(input.detach(), chunks, dim), input, dim)
 
 
 # Borders and shuffles -----------------------------------------------------------------------------
@@ -526,7 +527,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
         tensor([0., 1., 1., 0., 0.])
     """
     check_tensor(input, "constant_pad_nd")
-    widths = views._ints("constant_pad_nd", "pad", (tuple(pad),))
+    widths = ints_of("constant_pad_nd", "pad", (tuple(pad),))
     ndim = input._array.ndim
     if len(widths) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(widths)}")
@@ -535,7 +536,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(widths)} while the input has {ndim} dimensions."
         )
-    made: Tensor = nn.constant_pad(input, widths, value)
+    made: Tensor = constant_pad(input, widths, value)
     return made
 
 
@@ -725,8 +726,8 @@ def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
 
 def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     array = x._array
-    size = views._ints("as_strided_", "size", (size,))
-    stride = views._ints("as_strided_", "stride", (stride,))
+    size = ints_of("as_strided_", "size", (size,))
+    stride = ints_of("as_strided_", "stride", (stride,))
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, offset)
     made: Tensor = _strided_again(x, place, places.place(array, array))

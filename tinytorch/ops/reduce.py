@@ -17,10 +17,12 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
-from tinytorch.ops.pointwise import abs as absolute
-from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
+from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arithmetic import abs as absolute
+from tinytorch.ops.arithmetic import maximum, minimum, sign
+from tinytorch.ops.compare import isnan
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor, renamed
+from tinytorch.ops.transcendental import exp
 
 _INT64 = np.dtype(np.int64)
 

@@ -23,11 +23,11 @@ from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops import limits, return_types
-from tinytorch.ops import pointwise as basic
-from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
+from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
+from tinytorch.ops.arguments import axis_is_dim, check_tensor, renamed
+from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
-from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
+from tinytorch.ops.transcendental import exp, log, pow
 
 
 def _no_derivative(what: str) -> NoReturn:
@@ -319,13 +319,13 @@ erfinv = pointwise(
 
 
 def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
+    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
 
 
 def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
+    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
 
@@ -534,7 +534,7 @@ xlog1py = pointwise(
 )  # fmt: skip
 logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
     "logaddexp2", _refusing("logaddexp2", _wide(np.logaddexp2), integers=True),
-    x=lambda g, x, y: g / (1 + basic.exp2(y - x)), y=lambda g, x, y: g / (1 + basic.exp2(x - y)),
+    x=lambda g, x, y: g / (1 + transcendental.exp2(y - x)), y=lambda g, x, y: g / (1 + transcendental.exp2(x - y)),
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:
@@ -824,7 +824,8 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 
 _min_, _min_to_, _max_, _max_to_ = (
-    in_place(each) for each in (basic._clamp_min, basic._clamp_min_to, basic._clamp_max, basic._clamp_max_to)
+    in_place(each)
+    for each in (arithmetic._clamp_min, arithmetic._clamp_min_to, arithmetic._clamp_max, arithmetic._clamp_max_to)
 )
 
 
@@ -838,8 +839,8 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
         >>> x
         tensor([2., 4.])
     """
-    number = basic.takes_number("clamp_min_", input, min)
-    out: Tensor = _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
+    number = arithmetic.takes_number("clamp_min_", input, min)
+    out: Tensor = _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
     return out
 
 
@@ -853,8 +854,8 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
         >>> x
         tensor([1., 2.])
     """
-    number = basic.takes_number("clamp_max_", input, max)
-    out: Tensor = _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
+    number = arithmetic.takes_number("clamp_max_", input, max)
+    out: Tensor = _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
     return out
 
 

@@ -23,12 +23,18 @@ from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.create import linspace
-from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
-from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round
+from tinytorch.ops.arguments import axis_is_dim, check_tensor
+from tinytorch.ops.arithmetic import ceil, floor, lerp, round
+from tinytorch.ops.compare import logical_xor
+from tinytorch.ops.index import index_select
+from tinytorch.ops.join import cat
+from tinytorch.ops.masks import where
 from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import axis_is_dim, cat, check_tensor, movedim, narrow, reshape, squeeze
+from tinytorch.ops.scatter import gather, index_reduce
+from tinytorch.ops.sequences import linspace
+from tinytorch.ops.shape import movedim, narrow, reshape, squeeze
+from tinytorch.ops.sort import sort
 
 _INT64 = np.dtype(np.int64)
 

@@ -42,8 +42,8 @@ from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.nn.parameter import Parameter
-from tinytorch.ops.memory import TypedStorage, UntypedStorage
 from tinytorch.ops.random import Generator
+from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = [
     "DEFAULT_PROTOCOL", "PyTorchFileReader", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",

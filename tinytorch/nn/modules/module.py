@@ -20,7 +20,7 @@ from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.parameter import Buffer, Parameter
 from tinytorch.ops.create import empty_like
-from tinytorch.ops.memory import typename
+from tinytorch.ops.members import typename
 
 __all__ = [
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",

@@ -25,8 +25,9 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
-from tinytorch.ops.index import where
+from tinytorch.ops.arguments import also_by, axis_is_dim, check_tensor, check_tensors
+from tinytorch.ops.create import ones_like, zeros, zeros_like
+from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
 from tinytorch.ops.linalg.solve import (
     check_batches,
@@ -40,20 +41,12 @@ from tinytorch.ops.linalg.solve import (
     raise_first,
     triangular,
 )
-from tinytorch.ops.nn.basic import constant_pad
+from tinytorch.ops.masks import where
+from tinytorch.ops.rearrange import constant_pad, tril, triu
 from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import (
-    also_by,
-    axis_is_dim,
-    broadcast_tensors,
-    cat,
-    check_tensor,
-    check_tensors,
-    diag_embed,
-    tril,
-    triu,
-)
+from tinytorch.ops.sequences import eye
+from tinytorch.ops.shape import diag_embed
 from tinytorch.ops.shape import diagonal as _diagonal
 
 # Determinants -------------------------------------------------------------------------------------

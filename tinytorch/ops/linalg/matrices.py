@@ -18,16 +18,21 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.index import index_select, where
+from tinytorch.ops.arguments import also_by, axis_is_dim, check_tensor, check_tensors
+from tinytorch.ops.arithmetic import _alike, clamp, sgn
+from tinytorch.ops.index import index_select
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
 from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_system
-from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
+from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
+from tinytorch.ops.rearrange import flip, tril, triu
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import _unsafe_view, also_by, axis_is_dim, cat, check_tensor, check_tensors, flip, tril, triu
+from tinytorch.ops.shape import _unsafe_view
+from tinytorch.ops.transcendental import sqrt
 
 
 def _deprecated(name: str, instead: str) -> None:

@@ -24,10 +24,13 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.ops import return_types
-from tinytorch.ops.create import eye, zeros, zeros_like
+from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.create import zeros, zeros_like
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
+from tinytorch.ops.rearrange import tril, triu
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat, check_tensor, check_tensors, tril, triu
+from tinytorch.ops.sequences import eye
 
 # Checks -------------------------------------------------------------------------------------------
 

@@ -15,10 +15,12 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention
 from tinytorch.ops import autocast
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm
-from tinytorch.ops.nn.basic import constant_pad, linear, softmax
+from tinytorch.ops.nn.activation import softmax
+from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat
 
 
 def _weights(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale: float) -> Tensor:

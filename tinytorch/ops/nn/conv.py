@@ -18,7 +18,7 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
 from tinytorch.ops.linalg.products import _C_NAMES
-from tinytorch.ops.nn.basic import constant_pad
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
 Sizes = tuple[int, ...]

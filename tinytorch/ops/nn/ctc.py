@@ -9,7 +9,7 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
-from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.arguments import tensor_name
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
@@ -118,7 +118,7 @@ def ctc_loss(
         )
     array = x._array
     if array.dtype.kind != "f" or array.dtype.itemsize < 4:
-        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{nn._tensor_name(array)}'")
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{tensor_name(array)}'")
     time, count, classes = array.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")

@@ -25,10 +25,10 @@ from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import resampling
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 _windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)

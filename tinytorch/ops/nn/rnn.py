@@ -17,10 +17,11 @@ from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
-from tinytorch.ops.nn.basic import linear
-from tinytorch.ops.pointwise import relu, sigmoid, tanh
+from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.join import cat, chunk, stack, unbind
+from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat, check_tensor, chunk, renamed, stack, unbind
+from tinytorch.ops.transcendental import relu, sigmoid, tanh
 
 States = tuple[Tensor, ...]
 
