@@ -2,14 +2,14 @@
 
 | module | what |
 |---|---|
-| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: how they become public, what is put around them |
-| `arguments`, `limits`, `values`, `writing` | no ops: what they share, of their arguments, of dtypes, of writing in place |
+| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: what is put around them |
+| `arguments`, `limits`, `values`, `writing` | no ops: what they share |
 | `arithmetic`, `compare`, `transcendental`, `special` | on each element |
-| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms, segments |
-| `shape`, `join`, `rearrange`, `copies` | views; several tensors; elements in another order; copies of what views give |
-| `index`, `scatter`, `masks`, `sort` | reading and writing by index, by places, by conditions; sorting, searching |
+| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms |
+| `shape`, `join`, `rearrange`, `copies` | views; several tensors; elements in another order; copies of views |
+| `index`, `scatter`, `masks`, `sort` | reading and writing by index, place, condition; sorting, searching |
 | `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random ones |
-| `convert`, `storage`, `memory`, `members`, `operators` | other dtypes; memory as PyTorch shows it; what else Tensor has |
+| `convert`, `storage`, `memory`, `members`, `operators` | other dtypes; memory; the rest of Tensor |
 | `fft` | what `torch.fft` has without complex numbers |
 | `linalg.products` | products of matrices and vectors, `einsum` |
 | `linalg.factor`, `linalg.solve` | `torch.linalg`: factorisations, norms; inverses, systems, functions of matrices |

@@ -1,4 +1,4 @@
-"""What ops check of their arguments: tensors, ints, names of them (floor 3)."""
+"""What ops share: how they are declared, and checks of their arguments (floor 3)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import NUMPY_DIMS
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.reduce import int_of
+from tinytorch.ops.register import pointwise
 
 
 def renamed(caller: Any, name: str) -> Any:
@@ -19,34 +21,38 @@ def renamed(caller: Any, name: str) -> Any:
     return caller
 
 
-def axis_is_dim(function: Callable[..., Any]) -> Any:
-    """Let a function understand NumPy's `axis` for `dim`, as PyTorch's do."""
+def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:
+    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below.
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs and "axis" in kwargs:
-            kwargs["dim"] = kwargs.pop("axis")
-        return function(*args, **kwargs)
+    Args:
+        kernel: the ufunc, or a function like one.
+        name: the op's name, where it is another.
+        **facts: those of `register.pointwise`.
+    """
 
-    return call
+    def declare(function: Any) -> Any:
+        return pointwise(name or function.__name__, kernel, doc=function.__doc__, **facts)
+
+    return declare
 
 
 def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Let a function be called with the names that other overloads of PyTorch's give a parameter."""
+    """Let a function be called with the names that other overloads of PyTorch's, or NumPy, give a parameter."""
 
     def declare(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs:
+            if kwargs and not names.keys().isdisjoint(kwargs):
                 kwargs = {names.get(key, key): value for key, value in kwargs.items()}
             return function(*args, **kwargs)
 
-        call.also = names  # type: ignore[attr-defined]
         return call
 
     return declare
 
 
+#: Lets a method understand NumPy's `axis` and `keepdims`, as public functions do.
+numpy_names = also_by(**NUMPY_DIMS)
 sections_or_indices = also_by(
     sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
 )
@@ -106,15 +112,18 @@ def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, 
 
 
 def check_int(value: Any, name: str, argument: str) -> None:
+    """Raise PyTorch's error unless `value` is an int."""
     if type(value) is not int:
         int_of(value, name, argument)
 
 
 def missing_argument(name: str, argument: str) -> TypeError:
+    """Return PyTorch's error for an argument that a call lacks."""
     return TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
 
 
 def check_some_dim(input: Tensor, name: str) -> None:
+    """Raise PyTorch's error for a tensor without dimensions."""
     if not input._array.ndim:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
@@ -132,4 +141,5 @@ def check_floating(kernel: str, x: Any) -> None:
 
 
 def tensor_name(x: Any) -> str:
+    """Return PyTorch's name for the dtype of an array, "Float"."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name

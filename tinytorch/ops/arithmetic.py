@@ -18,9 +18,13 @@ from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import refused, renamed
+from tinytorch.ops.arguments import elementwise, refused, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
+
+#: Facts that several ops share.
+_OF_ONE: dict[str, Any] = {"method": True, "in_place": "function", "out": "same"}
+_OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
 
 
 def zero_gradient(g: Tensor) -> Tensor:
@@ -130,21 +134,16 @@ true_divide = pointwise(
     """,
     public="true_divide", method=True, in_place=True, out="promoted",
 )  # fmt: skip
-neg = negative = pointwise(
-    "neg",
-    _negative,
-    x=lambda g: -g,
-    doc="""Return `-x`.
+
+
+@elementwise(_negative, x=lambda g: -g, also="negative", **_OF_ONE)
+def neg(x: Any) -> Any:
+    """Return `-x`.
 
     Example:
         >>> torch.neg(torch.tensor([1.0, -2.0]))
         tensor([-1.,  2.])
-    """,
-    also="negative",
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
 
 
 @public(method=True, out="promoted")
@@ -453,106 +452,77 @@ def _sign(a: Any) -> Any:
     return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
 
 
-sign = pointwise(
-    "sign",
-    _sign,
-    x=lambda g: zero_gradient(g),
-    doc="""Return -1, 0 or 1: the sign of x.
+@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+def sign(x: Any) -> Any:
+    """Return -1, 0 or 1: the sign of x.
 
     Example:
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-sgn = pointwise(
-    "sgn",
-    _sign,
-    x=lambda g: zero_gradient(g),
-    doc="""Return the sign of x, as `sign`.
+    """
+
+
+@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+def sgn(x: Any) -> Any:
+    """Return the sign of x, as `sign`.
 
     Example:
         >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-abs = pointwise(
-    "abs",
-    _without("b", "abs_cpu", np.abs),
-    x=lambda g, x: g * sgn(x),
-    doc="""Return the absolute value; its gradient at 0 is 0.
+    """
+
+
+@elementwise(_without("b", "abs_cpu", np.abs), x=lambda g, x: g * sgn(x), **_OF_ONE)
+def abs(x: Any) -> Any:
+    """Return the absolute value; its gradient at 0 is 0.
 
     Example:
         >>> torch.abs(torch.tensor([-1.5, 2.0]))
         tensor([1.5000, 2.0000])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
+
+
 public("absolute", method=True, in_place=True, out="same")(abs)
-floor = pointwise(
-    "floor",
-    _without("b", "floor_vml_cpu", np.floor),
-    x=lambda g: zero_gradient(g),
-    doc="""Return the largest integer that is not above x.
+
+
+@elementwise(_without("b", "floor_vml_cpu", np.floor), x=lambda g: zero_gradient(g), **_OF_ONE)
+def floor(x: Any) -> Any:
+    """Return the largest integer that is not above x.
 
     Example:
         >>> torch.floor(torch.tensor([-0.5, 1.7]))
         tensor([-1.,  1.])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
-ceil = pointwise(
-    "ceil",
-    _without("b", "ceil_vml_cpu", np.ceil),
-    x=lambda g: zero_gradient(g),
-    doc="""Return the smallest integer that is not below x.
+    """
+
+
+@elementwise(_without("b", "ceil_vml_cpu", np.ceil), x=lambda g: zero_gradient(g), **_OF_ONE)
+def ceil(x: Any) -> Any:
+    """Return the smallest integer that is not below x.
 
     Example:
         >>> torch.ceil(torch.tensor([-1.5, 1.2]))
         tensor([-1.,  2.])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
-trunc = fix = pointwise(
-    "trunc",
-    _without("b", "trunc_vml_cpu", np.trunc),
-    x=lambda g: zero_gradient(g),
-    doc="""Return x without its fraction.
+    """
+
+
+@elementwise(_without("b", "trunc_vml_cpu", np.trunc), x=lambda g: zero_gradient(g), also="fix", **_OF_ONE)
+def trunc(x: Any) -> Any:
+    """Return x without its fraction.
 
     Example:
         >>> torch.trunc(torch.tensor([-1.7, 1.7]))
         tensor([-1.,  1.])
-    """,
-    also="fix",
-    method=True,
-    in_place="function",
-    out="same",
-)
-frac = pointwise(
-    "frac",
-    _without("biu", "frac_cpu", lambda a: a - np.trunc(a)),
-    x=lambda g: g,
-    doc="""Return the fraction of x, with its sign.
+    """
+
+
+@elementwise(_without("biu", "frac_cpu", lambda a: a - np.trunc(a)), x=lambda g: g, **_OF_ONE)
+def frac(x: Any) -> Any:
+    """Return the fraction of x, with its sign.
 
     Example:
         >>> torch.frac(torch.tensor([-1.25, 2.5]))
         tensor([-0.2500,  0.5000])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
 
 
 @public(method=True)
@@ -572,19 +542,16 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-signbit = pointwise(
-    "signbit",
-    np.signbit,
-    x=None,
-    doc="""Return whether the sign bit is set (true for -0.0).
+@elementwise(np.signbit, x=None, method=True, out="boolean result")
+def signbit(x: Any) -> Any:
+    """Return whether the sign bit is set (true for -0.0).
 
     Example:
         >>> torch.signbit(torch.tensor([1.0, -0.0]))
         tensor([False,  True])
-    """,
-    method=True,
-    out="boolean result",
-)
+    """
+
+
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
     x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
@@ -624,26 +591,26 @@ def _of_larger(g: Any, x: Any, y: Any) -> Any:
     return np.where(ties, part / 2, part) if ties.any() else part
 
 
-maximum = pointwise(
-    "maximum", np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x),
-    doc="""Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
+@elementwise(np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x), **_OF_TENSORS)
+def maximum(x: Any, y: Any) -> Any:
+    """Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
-minimum = pointwise(
-    "minimum", np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
-    doc="""Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
+    """
+
+
+@elementwise(np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y), **_OF_TENSORS)
+def minimum(x: Any, y: Any) -> Any:
+    """Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
+    """
+
+
 fmax = pointwise(
     "fmax", np.fmax,
     x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.ops.arguments import refused
-from tinytorch.ops.register import pointwise
+from tinytorch.ops.arguments import elementwise, refused
+
+#: Facts that several ops share.
+_OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
 
 
 def _of_bits(name: str, ufunc: Any) -> Any:
@@ -34,334 +36,221 @@ def _of_shifts(name: str, ufunc: Any) -> Any:
     return shifted
 
 
-eq = pointwise(
-    "eq",
-    np.equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x == y`, elementwise with broadcasting.
+@elementwise(np.equal, operands="tensor first", **_OF_TWO)
+def eq(x: Any, y: Any) -> Any:
+    """Return whether `x == y`, elementwise with broadcasting.
 
     Example:
         >>> torch.eq(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-ne = not_equal = pointwise(
-    "ne",
-    np.not_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x != y`, elementwise.
+    """
+
+
+@elementwise(np.not_equal, also="not_equal", operands="tensor first", **_OF_TWO)
+def ne(x: Any, y: Any) -> Any:
+    """Return whether `x != y`, elementwise.
 
     Example:
         >>> torch.ne(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False,  True])
-    """,
-    also="not_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-lt = less = pointwise(
-    "lt",
-    np.less,
-    x=None,
-    y=None,
-    doc="""Return whether `x < y`, elementwise.
+    """
+
+
+@elementwise(np.less, also="less", operands="tensor first", **_OF_TWO)
+def lt(x: Any, y: Any) -> Any:
+    """Return whether `x < y`, elementwise.
 
     Example:
         >>> torch.lt(torch.tensor([1, 2, 3]), 2)
         tensor([ True, False, False])
-    """,
-    also="less",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-le = less_equal = pointwise(
-    "le",
-    np.less_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x <= y`, elementwise.
+    """
+
+
+@elementwise(np.less_equal, also="less_equal", operands="tensor first", **_OF_TWO)
+def le(x: Any, y: Any) -> Any:
+    """Return whether `x <= y`, elementwise.
 
     Example:
         >>> torch.le(torch.tensor([1, 2, 3]), 2)
         tensor([ True,  True, False])
-    """,
-    also="less_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-gt = greater = pointwise(
-    "gt",
-    np.greater,
-    x=None,
-    y=None,
-    doc="""Return whether `x > y`, elementwise.
+    """
+
+
+@elementwise(np.greater, also="greater", operands="tensor first", **_OF_TWO)
+def gt(x: Any, y: Any) -> Any:
+    """Return whether `x > y`, elementwise.
 
     Example:
         >>> torch.gt(torch.tensor([1, 2, 3]), 2)
         tensor([False, False,  True])
-    """,
-    also="greater",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-ge = greater_equal = pointwise(
-    "ge",
-    np.greater_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x >= y`, elementwise.
+    """
+
+
+@elementwise(np.greater_equal, also="greater_equal", operands="tensor first", **_OF_TWO)
+def ge(x: Any, y: Any) -> Any:
+    """Return whether `x >= y`, elementwise.
 
     Example:
         >>> torch.ge(torch.tensor([1, 2, 3]), 2)
         tensor([False,  True,  True])
-    """,
-    also="greater_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-logical_and = pointwise(
-    "logical_and",
-    np.logical_and,
-    x=None,
-    y=None,
-    doc="""Return whether both are not zero.
+    """
+
+
+@elementwise(np.logical_and, operands="tensors", **_OF_TWO)
+def logical_and(x: Any, y: Any) -> Any:
+    """Return whether both are not zero.
 
     Example:
         >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([False, False,  True])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_or = pointwise(
-    "logical_or",
-    np.logical_or,
-    x=None,
-    y=None,
-    doc="""Return whether either is not zero.
+    """
+
+
+@elementwise(np.logical_or, operands="tensors", **_OF_TWO)
+def logical_or(x: Any, y: Any) -> Any:
+    """Return whether either is not zero.
 
     Example:
         >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
         tensor([False,  True,  True])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_xor = pointwise(
-    "logical_xor",
-    np.logical_xor,
-    x=None,
-    y=None,
-    doc="""Return whether exactly one is not zero.
+    """
+
+
+@elementwise(np.logical_xor, operands="tensors", **_OF_TWO)
+def logical_xor(x: Any, y: Any) -> Any:
+    """Return whether exactly one is not zero.
 
     Example:
         >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
         tensor([ True,  True, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_not = pointwise(
-    "logical_not",
-    np.logical_not,
-    x=None,
-    doc="""Return whether `x` is zero.
+    """
+
+
+@elementwise(np.logical_not, x=None, method=True, in_place=True, out="promoted")
+def logical_not(x: Any) -> Any:
+    """Return whether `x` is zero.
 
     Example:
         >>> torch.logical_not(torch.tensor([0, 1, -2]))
         tensor([ True, False, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-)
-bitwise_and = pointwise(
-    "bitwise_and",
-    _of_bits("bitwise_and_cpu", np.bitwise_and),
-    x=None,
-    y=None,
-    doc="""Return `x & y` of integers or booleans.
+    """
+
+
+@elementwise(_of_bits("bitwise_and_cpu", np.bitwise_and), operands="number first", **_OF_TWO)
+def bitwise_and(x: Any, y: Any) -> Any:
+    """Return `x & y` of integers or booleans.
 
     Example:
         >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
         tensor([1, 2])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_or = pointwise(
-    "bitwise_or",
-    _of_bits("bitwise_or_cpu", np.bitwise_or),
-    x=None,
-    y=None,
-    doc="""Return `x | y` of integers or booleans.
+    """
+
+
+@elementwise(_of_bits("bitwise_or_cpu", np.bitwise_or), operands="number first", **_OF_TWO)
+def bitwise_or(x: Any, y: Any) -> Any:
+    """Return `x | y` of integers or booleans.
 
     Example:
         >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
         tensor([7, 7])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_xor = pointwise(
-    "bitwise_xor",
-    _of_bits("bitwise_xor_cpu", np.bitwise_xor),
-    x=None,
-    y=None,
-    doc="""Return `x ^ y` of integers or booleans.
+    """
+
+
+@elementwise(_of_bits("bitwise_xor_cpu", np.bitwise_xor), operands="number first", **_OF_TWO)
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """Return `x ^ y` of integers or booleans.
 
     Example:
         >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
         tensor([6, 5])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_not = pointwise(
-    "bitwise_not",
-    _of_bits("bitwise_not_cpu", np.invert),
-    x=None,
-    doc="""Return `~x` of integers or booleans.
+    """
+
+
+@elementwise(_of_bits("bitwise_not_cpu", np.invert), x=None, method=True, in_place=True, out="same")
+def bitwise_not(x: Any) -> Any:
+    """Return `~x` of integers or booleans.
 
     Example:
         >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
         (tensor([-1, -6]), tensor([False,  True]))
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-bitwise_left_shift = pointwise(
-    "bitwise_left_shift",
-    _of_shifts("lshift_cpu", np.left_shift),
-    x=None,
-    y=None,
-    doc="""Return `x << y` of integers.
+    """
+
+
+@elementwise(_of_shifts("lshift_cpu", np.left_shift), operands="number first", **_OF_TWO)
+def bitwise_left_shift(x: Any, y: Any) -> Any:
+    """Return `x << y` of integers.
 
     Example:
         >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
         tensor([ 4, 12])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_right_shift = pointwise(
-    "bitwise_right_shift",
-    _of_shifts("rshift_cpu", np.right_shift),
-    x=None,
-    y=None,
-    doc="""Return `x >> y` of integers; the sign is kept.
+    """
+
+
+@elementwise(_of_shifts("rshift_cpu", np.right_shift), operands="number first", **_OF_TWO)
+def bitwise_right_shift(x: Any, y: Any) -> Any:
+    """Return `x >> y` of integers; the sign is kept.
 
     Example:
         >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
         tensor([ 2, -2])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-isnan = pointwise(
-    "isnan",
-    np.isnan,
-    x=None,
-    doc="""Return whether each element is NaN.
+    """
+
+
+@elementwise(np.isnan, x=None, method=True)
+def isnan(x: Any) -> Any:
+    """Return whether each element is NaN.
 
     Example:
         >>> torch.isnan(torch.tensor([1.0, torch.nan]))
         tensor([False,  True])
-    """,
-    method=True,
-)
-isinf = pointwise(
-    "isinf",
-    np.isinf,
-    x=None,
-    doc="""Return whether each element is infinite.
+    """
+
+
+@elementwise(np.isinf, x=None, method=True)
+def isinf(x: Any) -> Any:
+    """Return whether each element is infinite.
 
     Example:
         >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
         tensor([False,  True])
-    """,
-    method=True,
-)
-isfinite = pointwise(
-    "isfinite",
-    np.isfinite,
-    x=None,
-    doc="""Return whether each element is neither NaN nor infinite.
+    """
+
+
+@elementwise(np.isfinite, x=None, method=True)
+def isfinite(x: Any) -> Any:
+    """Return whether each element is neither NaN nor infinite.
 
     Example:
         >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
         tensor([ True, False, False])
-    """,
-    method=True,
-)
-isposinf = pointwise(
-    "isposinf",
-    np.isposinf,
-    x=None,
-    doc="""Return whether each element is plus infinity.
+    """
+
+
+@elementwise(np.isposinf, x=None, method=True, out="boolean result")
+def isposinf(x: Any) -> Any:
+    """Return whether each element is plus infinity.
 
     Example:
         >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
         tensor([ True, False])
-    """,
-    method=True,
-    out="boolean result",
-)
-isneginf = pointwise(
-    "isneginf",
-    np.isneginf,
-    x=None,
-    doc="""Return whether each element is minus infinity.
+    """
+
+
+@elementwise(np.isneginf, x=None, method=True, out="boolean result")
+def isneginf(x: Any) -> Any:
+    """Return whether each element is minus infinity.
 
     Example:
         >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
         tensor([False,  True])
-    """,
-    method=True,
-    out="boolean result",
-)
-isreal = pointwise(
-    "isreal",
-    lambda a: np.ones_like(a, dtype=np.bool_),
-    x=None,
-    doc="""Return true: there are no complex numbers.
+    """
+
+
+@elementwise(lambda a: np.ones_like(a, dtype=np.bool_), x=None, method=True)
+def isreal(x: Any) -> Any:
+    """Return true: there are no complex numbers.
 
     Example:
         >>> torch.isreal(torch.tensor([1.0, 2.0]))
         tensor([True, True])
-    """,
-    method=True,
-)
+    """

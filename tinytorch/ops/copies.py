@@ -21,7 +21,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import axis_is_dim, check_tensor, ints_of, renamed
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -348,7 +348,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
 
@@ -425,7 +425,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -481,7 +481,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `split_with_sizes` does, as `unsafe_split` does.
 
@@ -495,7 +495,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `chunk` does, as `unsafe_split` does.
 

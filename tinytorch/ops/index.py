@@ -23,7 +23,7 @@ from tinytorch.core.view import announce, count_write, expanded, needs_grad, sha
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import axis_is_dim, check_tensor
+from tinytorch.ops.arguments import check_tensor, numpy_names
 from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -772,7 +772,7 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> None:
 
 
 def _alpha_last(function: Any, name: str, doc: str) -> Any:
-    @axis_is_dim
+    @numpy_names
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
@@ -849,7 +849,7 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> None:
 
 
 @public(method=True, out="gather", autocast="widest")
-@axis_is_dim
+@numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the rows of `source` in place of those at `index` along `dim`.
 
@@ -869,7 +869,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _index_copy[0](input, dim, index, source)
 
 
-index_copy_ = public("", method="index_copy_")(axis_is_dim(_index_copy[1]))
+index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 @writing(
@@ -904,7 +904,7 @@ def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with a number (or a tensor without dimensions) in the rows at `index` along `dim`.
 
@@ -925,7 +925,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 @public("", method="index_fill_")
-@axis_is_dim
+@numpy_names
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))

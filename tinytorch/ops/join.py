@@ -16,7 +16,7 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import also_by, axis_is_dim, check_some_dim, check_tensor, ints_of, sections_or_indices
+from tinytorch.ops.arguments import also_by, check_some_dim, check_tensor, ints_of, numpy_names, sections_or_indices
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
 
@@ -82,7 +82,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
 
@@ -112,7 +112,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into at most `chunks` views of one size, the last may be smaller.
 
@@ -135,7 +135,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 @sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
@@ -264,7 +264,7 @@ def _unbind(x: Any, dim: int) -> Any:
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of the elements of a dimension, without that dimension.
 

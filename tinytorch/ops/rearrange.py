@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import axis_is_dim, check_int, check_tensor, ints_of
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names
 from tinytorch.ops.arithmetic import check_fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
@@ -69,7 +69,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:

@@ -13,11 +13,11 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.op import op
+from tinytorch.core.op import NUMPY_DIMS, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sign
 from tinytorch.ops.compare import isnan
@@ -32,30 +32,13 @@ _smallest: Any = np.minimum.reduce
 _multiply: Any = np.multiply.reduce
 
 
-def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function with `dim` and `keepdim` understand `axis` and `keepdims` too."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-        return function(*args, **kwargs)
-
-    return call
-
-
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `_numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
+    """As `numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            for name, own in (("axis", "dim"), ("keepdims", "keepdim")):
-                if name in kwargs:
-                    kwargs[own] = kwargs.pop(name)
+            kwargs = {NUMPY_DIMS.get(key, key): value for key, value in kwargs.items()}
             if isinstance(kwargs.get("dim"), Tensor):
                 kwargs["dim"] = kernels.int_of(kwargs["dim"], function.__name__, "dim")
         return function(*args, **kwargs)
@@ -189,7 +172,7 @@ def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
 
 
 @public(method=True, out="nansum")
-@_numpy_names
+@numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean as `mean` does, of the elements that are not NaN.
 
@@ -288,7 +271,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
 
 
 @public(method=True, out="typed", autocast="float32")
-@_numpy_names
+@numpy_names
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of all elements, or along the dimension `dim`.
 
@@ -648,7 +631,7 @@ def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @public(method=True, out="exact")
-@_numpy_names
+@numpy_names
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
@@ -756,7 +739,7 @@ def _cummin(x: Any, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@_numpy_names
+@numpy_names
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
 
@@ -769,7 +752,7 @@ def cummax(input: Tensor, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@_numpy_names
+@numpy_names
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the running minima along `dim`, as a named tuple `(values, indices)`.
 
@@ -835,7 +818,7 @@ _nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
 
 
 @public(method=True, out="median")
-@_numpy_names
+@numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median; or along `dim` with its index. Of an even number it is the lower one.
 
@@ -860,7 +843,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="median")
-@_numpy_names
+@numpy_names
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median as `median` does, of the elements that are not NaN.
 
@@ -958,7 +941,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -984,7 +967,7 @@ def var(
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -1001,7 +984,7 @@ def std(
 
 
 @public()
-@_numpy_names
+@numpy_names
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -1016,7 +999,7 @@ def var_mean(
 
 
 @public()
-@_numpy_names
+@numpy_names
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -1071,7 +1054,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
 
 
 @public("linalg.vector_norm", out="exact")
-@_numpy_names
+@numpy_names
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
@@ -1115,7 +1098,7 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     return wide
 
 
-_vector_norm = vector_norm.__wrapped__  # type: ignore[attr-defined]
+_vector_norm = vector_norm.__wrapped__
 
 
 def norm(

@@ -15,7 +15,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import axis_is_dim, check_tensor
+from tinytorch.ops.arguments import check_tensor, numpy_names
 from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -119,7 +119,7 @@ def _source(src: Any, value: Any) -> Any:
 
 
 @public(method=True, out="scatter")
-@axis_is_dim
+@numpy_names
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -146,7 +146,7 @@ def scatter(
 
 
 @public("", method="scatter_")
-@axis_is_dim
+@numpy_names
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -156,7 +156,7 @@ def scatter_(
 
 
 @public(method=True, out="scatter")
-@axis_is_dim
+@numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
 
@@ -168,7 +168,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter_add[0](input, dim, index, src)
 
 
-scatter_add_ = public("", method="scatter_add_")(axis_is_dim(_scatter_add[1]))
+scatter_add_ = public("", method="scatter_add_")(numpy_names(_scatter_add[1]))
 
 
 def _extreme_rule(
@@ -346,7 +346,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
 
 
 @public(method=True, out="scatter")
-@axis_is_dim
+@numpy_names
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -387,7 +387,7 @@ def scatter_reduce_(
 
 
 @public(method=True, out="gather")
-@axis_is_dim
+@numpy_names
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -532,7 +532,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 
 @public(method=True, out="gather")
-@axis_is_dim
+@numpy_names
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
 

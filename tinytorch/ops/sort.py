@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, axis_is_dim, check_tensor
+from tinytorch.ops.arguments import also_by, check_tensor, numpy_names
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -52,7 +52,7 @@ def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
@@ -71,7 +71,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
@@ -95,7 +95,7 @@ def msort(input: Tensor) -> Tensor:
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 

@@ -24,7 +24,7 @@ from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
-from tinytorch.ops.arguments import axis_is_dim, check_tensor, renamed
+from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
@@ -645,7 +645,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@axis_is_dim
+@numpy_names
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 

@@ -23,13 +23,13 @@ from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import axis_is_dim, check_tensor
+from tinytorch.ops.arguments import check_tensor, numpy_names
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
-from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
+from tinytorch.ops.reduce import _check_some, _selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import gather, index_reduce
 from tinytorch.ops.sequences import linspace
@@ -66,7 +66,7 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
 
 
 @public(method=True, out="mode")
-@_numpy_names
+@numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
 
@@ -121,7 +121,7 @@ def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> A
 
 
 @public(method=True, out="kthvalue")
-@_numpy_names
+@numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
 
@@ -218,7 +218,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 
 
 @public(method=True, out="quantile", autocast="float32")
-@_numpy_names
+@numpy_names
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN where there is a NaN.
 
@@ -243,7 +243,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
 
 
 @public(method=True, out="quantile", autocast="float32")
-@_numpy_names
+@numpy_names
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -461,7 +461,7 @@ def histogramdd(
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
@@ -512,7 +512,7 @@ def diff(
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Return estimates of the partial derivatives of a function from its values on a grid.
 

@@ -11,10 +11,13 @@ import numpy as np
 from tinytorch.core import dtypes, parallel
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, special
-from tinytorch.ops.arguments import refused, renamed
+from tinytorch.ops.arguments import elementwise, refused, renamed
 from tinytorch.ops.arithmetic import _of_floats, zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
+
+#: Facts that several ops share.
+_OF_FLOATS: dict[str, Any] = {"floating": True, "method": True, "in_place": "function", "out": "promoted"}
 
 # Powers -------------------------------------------------------------------------------------------
 
@@ -136,180 +139,141 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
 
 
-square = pointwise(
-    "square",
+@elementwise(
     lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
     x=lambda g, x: g * (2 * x),
     node_name="Pow",
-    doc="""Return `x * x`.
+    method=True,
+    in_place="function",
+    out="promoted",
+)
+def square(x: Any) -> Any:
+    """Return `x * x`.
 
     Example:
         >>> torch.square(torch.tensor([-2.0, 3.0]))
         tensor([4., 9.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sqrt = pointwise(
-    "sqrt",
-    np.sqrt,
-    floating=True,
-    x=lambda g, out: g / (2 * out),
-    doc="""Return the square root; NaN of negative numbers.
+    """
+
+
+@elementwise(np.sqrt, x=lambda g, out: g / (2 * out), **_OF_FLOATS)
+def sqrt(x: Any) -> Any:
+    """Return the square root; NaN of negative numbers.
 
     Example:
         >>> torch.sqrt(torch.tensor([4.0, 2.0]))
         tensor([2.0000, 1.4142])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-rsqrt = pointwise(
-    "rsqrt", lambda a: np.reciprocal(np.sqrt(a)), floating=True,
-    x=lambda g, out: -0.5 * g * pow(out, 3),
-    doc="""Return `1 / sqrt(x)`.
+    """
+
+
+@elementwise(lambda a: np.reciprocal(np.sqrt(a)), x=lambda g, out: -0.5 * g * pow(out, 3), **_OF_FLOATS)
+def rsqrt(x: Any) -> Any:
+    """Return `1 / sqrt(x)`.
 
     Example:
         >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
         tensor([0.5000, 2.0000])
-    """,
-    method=True, in_place="function", out="promoted",
-)  # fmt: skip
-reciprocal = pointwise(
-    "reciprocal",
-    np.reciprocal,
-    floating=True,
-    x=lambda g, out: -g * out * out,
-    doc="""Return `1 / x`.
+    """
+
+
+@elementwise(np.reciprocal, x=lambda g, out: -g * out * out, **_OF_FLOATS)
+def reciprocal(x: Any) -> Any:
+    """Return `1 / x`.
 
     Example:
         >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
         tensor([ 0.5000, -0.2500])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
+    """
+
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
-exp = pointwise(
-    "exp", np.exp, floating=True, x=lambda g, out: g * out,
-    doc="""Return `e ** x`.
+
+@elementwise(np.exp, x=lambda g, out: g * out, **_OF_FLOATS)
+def exp(x: Any) -> Any:
+    """Return `e ** x`.
 
     Example:
         >>> torch.exp(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 2.7183])
-    """,
-    method=True, in_place="function", out="promoted",
-)  # fmt: skip
-exp2 = pointwise(
-    "exp2",
-    np.exp2,
-    floating=True,
-    x=lambda g, out: g * out * math.log(2),
-    doc="""Return `2 ** x`.
+    """
+
+
+@elementwise(np.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", **_OF_FLOATS)
+def exp2(x: Any) -> Any:
+    """Return `2 ** x`.
 
     Example:
         >>> torch.exp2(torch.tensor([0.0, 3.0]))
         tensor([1., 8.])
-    """,
-    also="special.exp2",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-expm1 = pointwise(
-    "expm1",
-    np.expm1,
-    floating=True,
-    x=lambda g, out: g * (out + 1),
-    doc="""Return `exp(x) - 1`, accurate also where x is small.
+    """
+
+
+@elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", **_OF_FLOATS)
+def expm1(x: Any) -> Any:
+    """Return `exp(x) - 1`, accurate also where x is small.
 
     Example:
         >>> torch.expm1(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.7183])
-    """,
-    also="special.expm1",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log = pointwise(
-    "log",
-    np.log,
-    floating=True,
-    x=lambda g, x: g / x,
-    doc="""Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
+    """
+
+
+@elementwise(np.log, x=lambda g, x: g / x, **_OF_FLOATS)
+def log(x: Any) -> Any:
+    """Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
 
     Example:
         >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
         tensor([0.0000, 2.3026,   -inf])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log2 = pointwise(
-    "log2",
-    np.log2,
-    floating=True,
-    x=lambda g, x: g / (x * math.log(2)),
-    doc="""Return the logarithm to base 2.
+    """
+
+
+@elementwise(np.log2, x=lambda g, x: g / (x * math.log(2)), **_OF_FLOATS)
+def log2(x: Any) -> Any:
+    """Return the logarithm to base 2.
 
     Example:
         >>> torch.log2(torch.tensor([1.0, 8.0]))
         tensor([0., 3.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log10 = pointwise(
-    "log10",
-    special.log10,
-    floating=True,
-    x=lambda g, x: g / (x * math.log(10)),
-    doc="""Return the logarithm to base 10.
+    """
+
+
+@elementwise(special.log10, x=lambda g, x: g / (x * math.log(10)), **_OF_FLOATS)
+def log10(x: Any) -> Any:
+    """Return the logarithm to base 10.
 
     Example:
         >>> torch.log10(torch.tensor([1.0, 10.0]))
         tensor([0., 1.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log1p = pointwise(
-    "log1p",
-    np.log1p,
-    floating=True,
-    x=lambda g, x: g / (x + 1),
-    node_name="Log1P",
-    doc="""Return `log(1 + x)`, accurate also where x is small.
+    """
+
+
+@elementwise(np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", **_OF_FLOATS)
+def log1p(x: Any) -> Any:
+    """Return `log(1 + x)`, accurate also where x is small.
 
     Example:
         >>> torch.log1p(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.6931])
-    """,
-    also="special.log1p",
+    """
+
+
+@elementwise(
+    _of_floats("logaddexp_cpu", np.logaddexp),
+    x=lambda g, x, y: g / (1 + exp(y - x)),
+    y=lambda g, x, y: g / (1 + exp(x - y)),
     method=True,
-    in_place="function",
     out="promoted",
+    operands="tensors",
 )
-logaddexp = pointwise(
-    "logaddexp", _of_floats("logaddexp_cpu", np.logaddexp),
-    x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)),
-    doc="""Return `log(exp(x) + exp(y))`, computed without overflow.
+def logaddexp(x: Any, y: Any) -> Any:
+    """Return `log(exp(x) + exp(y))`, computed without overflow.
 
     Example:
         >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
         tensor([6.9315e-01, 1.0007e+03])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
+    """
 
 
 def _xlogy(a: Any, b: Any) -> Any:
@@ -318,211 +282,156 @@ def _xlogy(a: Any, b: Any) -> Any:
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
 
 
-xlogy = pointwise(
-    "xlogy", _xlogy, floating=True,
-    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
-    doc="""Return `x * log(y)`, which is 0 where x is 0.
+@elementwise(
+    _xlogy,
+    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0),
+    y=lambda g, x, y: g * x / y,
+    also="special.xlogy",
+    operands="either",
+    **_OF_FLOATS,
+)
+def xlogy(x: Any, y: Any) -> Any:
+    """Return `x * log(y)`, which is 0 where x is 0.
 
     Example:
         >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
         tensor([0.0000, 2.1972])
-    """,
-    also="special.xlogy", method=True, in_place="function", out="promoted", operands="either",
-)  # fmt: skip
-erf = pointwise(
-    "erf", special.erf, floating=True, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="""Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
+    """
+
+
+@elementwise(special.erf, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erf", **_OF_FLOATS)
+def erf(x: Any) -> Any:
+    """Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
 
     Example:
         >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
         tensor([0.0000, 0.5205, 1.0000])
-    """,
-    also="special.erf", method=True, in_place="function", out="promoted",
-)  # fmt: skip
-erfc = pointwise(
-    "erfc", special.erfc, floating=True, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="""Return `1 - erf(x)`, accurate where that is small.
+    """
+
+
+@elementwise(
+    special.erfc, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erfc", **_OF_FLOATS
+)
+def erfc(x: Any) -> Any:
+    """Return `1 - erf(x)`, accurate where that is small.
 
     Example:
         >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
         tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
-    """,
-    also="special.erfc", method=True, in_place="function", out="promoted",
-)  # fmt: skip
+    """
+
 
 # Trigonometry -------------------------------------------------------------------------------------
 
-sin = pointwise(
-    "sin",
-    np.sin,
-    floating=True,
-    x=lambda g, x: g * cos(x),
-    doc="""Return the sine of an angle in radians.
+
+@elementwise(np.sin, x=lambda g, x: g * cos(x), **_OF_FLOATS)
+def sin(x: Any) -> Any:
+    """Return the sine of an angle in radians.
 
     Example:
         >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
         tensor([0., 1.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-cos = pointwise(
-    "cos",
-    np.cos,
-    floating=True,
-    x=lambda g, x: g * -sin(x),
-    doc="""Return the cosine of an angle in radians.
+    """
+
+
+@elementwise(np.cos, x=lambda g, x: g * -sin(x), **_OF_FLOATS)
+def cos(x: Any) -> Any:
+    """Return the cosine of an angle in radians.
 
     Example:
         >>> torch.cos(torch.tensor([0.0, torch.pi]))
         tensor([ 1., -1.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-tan = pointwise(
-    "tan",
-    np.tan,
-    floating=True,
-    x=lambda g, out: g * (1 + out * out),
-    doc="""Return the tangent of an angle in radians.
+    """
+
+
+@elementwise(np.tan, x=lambda g, out: g * (1 + out * out), **_OF_FLOATS)
+def tan(x: Any) -> Any:
+    """Return the tangent of an angle in radians.
 
     Example:
         >>> torch.tan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.5574])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-asin = arcsin = pointwise(
-    "asin",
-    np.arcsin,
-    floating=True,
-    x=lambda g, x: g * rsqrt(1 - x * x),
-    doc="""Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
+    """
+
+
+@elementwise(np.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", **_OF_FLOATS)
+def asin(x: Any) -> Any:
+    """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
 
     Example:
         >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
         tensor([0.5236, 1.5708,    nan])
-    """,
-    also="arcsin",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-acos = arccos = pointwise(
-    "acos",
-    np.arccos,
-    floating=True,
-    x=lambda g, x: -g * rsqrt(1 - x * x),
-    doc="""Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
+    """
+
+
+@elementwise(np.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", **_OF_FLOATS)
+def acos(x: Any) -> Any:
+    """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
 
     Example:
         >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
         tensor([1.0472, 3.1416,    nan])
-    """,
-    also="arccos",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-atan = arctan = pointwise(
-    "atan",
-    np.arctan,
-    floating=True,
-    x=lambda g, x: g / (x * x + 1),
-    doc="""Return the inverse tangent, in radians between -pi/2 and pi/2.
+    """
+
+
+@elementwise(np.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", **_OF_FLOATS)
+def atan(x: Any) -> Any:
+    """Return the inverse tangent, in radians between -pi/2 and pi/2.
 
     Example:
         >>> torch.atan(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7854])
-    """,
-    also="arctan",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sinh = pointwise(
-    "sinh",
-    np.sinh,
-    floating=True,
-    x=lambda g, x: g * cosh(x),
-    doc="""Return the hyperbolic sine.
+    """
+
+
+@elementwise(np.sinh, x=lambda g, x: g * cosh(x), **_OF_FLOATS)
+def sinh(x: Any) -> Any:
+    """Return the hyperbolic sine.
 
     Example:
         >>> torch.sinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 1.1752])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-cosh = pointwise(
-    "cosh",
-    np.cosh,
-    floating=True,
-    x=lambda g, x: g * sinh(x),
-    doc="""Return the hyperbolic cosine.
+    """
+
+
+@elementwise(np.cosh, x=lambda g, x: g * sinh(x), **_OF_FLOATS)
+def cosh(x: Any) -> Any:
+    """Return the hyperbolic cosine.
 
     Example:
         >>> torch.cosh(torch.tensor([0.0, 1.0]))
         tensor([1.0000, 1.5431])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-asinh = arcsinh = pointwise(
-    "asinh",
-    np.arcsinh,
-    floating=True,
-    x=lambda g, x: g * rsqrt(x * x + 1),
-    doc="""Return the inverse of sinh.
+    """
+
+
+@elementwise(np.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", **_OF_FLOATS)
+def asinh(x: Any) -> Any:
+    """Return the inverse of sinh.
 
     Example:
         >>> torch.asinh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.8814])
-    """,
-    also="arcsinh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-acosh = arccosh = pointwise(
-    "acosh",
-    np.arccosh,
-    floating=True,
-    x=lambda g, x: g * rsqrt(x * x - 1),
-    doc="""Return the inverse of cosh; NaN below 1.
+    """
+
+
+@elementwise(np.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", **_OF_FLOATS)
+def acosh(x: Any) -> Any:
+    """Return the inverse of cosh; NaN below 1.
 
     Example:
         >>> torch.acosh(torch.tensor([1.0, 2.0]))
         tensor([0.0000, 1.3170])
-    """,
-    also="arccosh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-atanh = arctanh = pointwise(
-    "atanh",
-    np.arctanh,
-    floating=True,
-    x=lambda g, x: g / (1 - x * x),
-    doc="""Return the inverse of tanh; NaN outside -1 to 1.
+    """
+
+
+@elementwise(np.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", **_OF_FLOATS)
+def atanh(x: Any) -> Any:
+    """Return the inverse of tanh; NaN outside -1 to 1.
 
     Example:
         >>> torch.atanh(torch.tensor([0.0, 0.5]))
         tensor([0.0000, 0.5493])
-    """,
-    also="arctanh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
+    """
 
 
 def _over_square(x: Tensor, y: Tensor) -> Tensor:
@@ -531,43 +440,52 @@ def _over_square(x: Tensor, y: Tensor) -> Tensor:
     return reciprocal(square).masked_fill(square == 0, 0)
 
 
-atan2 = arctan2 = pointwise(
-    "atan2", np.arctan2, floating=True,
-    x=lambda g, x, y: g * y * _over_square(x, y), y=lambda g, x, y: g * -x * _over_square(x, y),
-    doc="""Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
+@elementwise(
+    np.arctan2,
+    floating=True,
+    x=lambda g, x, y: g * y * _over_square(x, y),
+    y=lambda g, x, y: g * -x * _over_square(x, y),
+    also="arctan2",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
+)
+def atan2(x: Any, y: Any) -> Any:
+    """Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
 
     Example:
         >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
         tensor([0.7854, 2.3562])
-    """,
-    also="arctan2", method=True, in_place=True, out="promoted", operands="tensors",
-)  # fmt: skip
-hypot = pointwise(
-    "hypot", _of_floats("hypot_cpu", np.hypot), x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
-    doc="""Return `sqrt(x * x + y * y)`, computed without overflow.
+    """
+
+
+@elementwise(
+    _of_floats("hypot_cpu", np.hypot),
+    x=lambda g, x, out: g * (x / out),
+    y=lambda g, y, out: g * (y / out),
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
+)
+def hypot(x: Any, y: Any) -> Any:
+    """Return `sqrt(x * x + y * y)`, computed without overflow.
 
     Example:
         >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
         tensor([ 5., 13.])
-    """,
-    method=True, in_place=True, out="promoted", operands="tensors",
-)  # fmt: skip
-deg2rad = pointwise(
-    "deg2rad",
-    np.deg2rad,
-    node_name="Deg2Rad",
-    floating=True,
-    x=lambda g: g * (math.pi / 180),
-    doc="""Return degrees in radians.
+    """
+
+
+@elementwise(np.deg2rad, node_name="Deg2Rad", x=lambda g: g * (math.pi / 180), **_OF_FLOATS)
+def deg2rad(x: Any) -> Any:
+    """Return degrees in radians.
 
     Example:
         >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
         tensor([1.5708, 3.1416])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
+    """
 
 
 @parallel.writes
@@ -577,22 +495,14 @@ def _degrees(a: Any, out: Any = None) -> Any:
     return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
 
 
-rad2deg = pointwise(
-    "rad2deg",
-    _degrees,
-    node_name="Rad2Deg",
-    floating=True,
-    x=lambda g: g * (180 / math.pi),
-    doc="""Return radians in degrees.
+@elementwise(_degrees, node_name="Rad2Deg", x=lambda g: g * (180 / math.pi), **_OF_FLOATS)
+def rad2deg(x: Any) -> Any:
+    """Return radians in degrees.
 
     Example:
         >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
         tensor([  0., 180.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
+    """
 
 
 def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
@@ -608,22 +518,15 @@ def _sinc(a: Any) -> Any:
     return np.where(t == 0, 1, np.sin(t) / t)
 
 
-sinc = pointwise(
-    "sinc",
-    _sinc,
-    floating=True,
-    x=_sinc_x,
-    doc="""Return `sin(pi x) / (pi x)`, 1 at 0.
+@elementwise(_sinc, x=_sinc_x, also="special.sinc", **_OF_FLOATS)
+def sinc(x: Any) -> Any:
+    """Return `sin(pi x) / (pi x)`, 1 at 0.
 
     Example:
         >>> torch.sinc(torch.tensor([0.0, 0.5]))
         tensor([1.0000, 0.6366])
-    """,
-    also="special.sinc",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
+    """
+
 
 # Activations that are ops of Tensor too -----------------------------------------------------------
 
@@ -655,47 +558,33 @@ _relu_grad = pointwise(
     "threshold_backward", lambda g, out: activation.keep(g, out != 0),
     g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
 )  # fmt: skip
-tanh = pointwise(
-    "tanh",
-    np.tanh,
-    floating=True,
-    x=lambda g, out: _tanh_grad(g, out),
-    doc="""Return the hyperbolic tangent.
+
+
+@elementwise(np.tanh, x=lambda g, out: _tanh_grad(g, out), **_OF_FLOATS)
+def tanh(x: Any) -> Any:
+    """Return the hyperbolic tangent.
 
     Example:
         >>> torch.tanh(torch.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sigmoid = pointwise(
-    "sigmoid",
-    activation.sigmoid,
-    floating=True,
-    x=lambda g, out: _sigmoid_grad(g, out),
-    doc="""Return `1 / (1 + exp(-x))`.
+    """
+
+
+@elementwise(activation.sigmoid, x=lambda g, out: _sigmoid_grad(g, out), also="special.expit", **_OF_FLOATS)
+def sigmoid(x: Any) -> Any:
+    """Return `1 / (1 + exp(-x))`.
 
     Example:
         >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
         tensor([0.5000, 0.8808])
-    """,
-    also="special.expit",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-relu = pointwise(
-    "relu",
-    _relu,
-    x=lambda g, out: _relu_grad(g, out),
-    doc="""Return `max(x, 0)`, elementwise.
+    """
+
+
+@elementwise(_relu, x=lambda g, out: _relu_grad(g, out), method=True, in_place="function")
+def relu(x: Any) -> Any:
+    """Return `max(x, 0)`, elementwise.
 
     Example:
         >>> torch.relu(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
-    """,
-    method=True,
-    in_place="function",
-)
+    """

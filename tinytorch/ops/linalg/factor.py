@@ -25,7 +25,7 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, axis_is_dim, check_tensor, check_tensors
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
 from tinytorch.ops.create import ones_like, zeros, zeros_like
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
@@ -43,7 +43,7 @@ from tinytorch.ops.linalg.solve import (
 )
 from tinytorch.ops.masks import where
 from tinytorch.ops.rearrange import constant_pad, tril, triu
-from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
+from tinytorch.ops.reduce import vector_norm, widened_norm
 from tinytorch.ops.register import public
 from tinytorch.ops.sequences import eye
 from tinytorch.ops.shape import diag_embed
@@ -157,7 +157,7 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 
 
 @public("linalg.matrix_norm", out="matrix_norm")
-@_numpy_names
+@numpy_names
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -214,7 +214,7 @@ def matrix_norm(
 
 
 @public("linalg.norm", out="matrix_norm")
-@_numpy_names
+@numpy_names
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return a norm of vectors or matrices.
 
@@ -1113,7 +1113,7 @@ def _cross(x: Any, y: Any, dim: int) -> Any:
 
 
 @public("linalg.cross", out="exact")
-@axis_is_dim
+@numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the vector products of vectors of three elements along a dimension; the others broadcast.
 

@@ -18,7 +18,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, axis_is_dim, check_tensor, check_tensors
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -548,7 +548,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
@@ -583,7 +583,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 @public("", method="renorm_")
-@axis_is_dim
+@numpy_names
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
@@ -739,7 +739,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the vector products along a dimension of length 3; without `dim`, the first such one.
 
@@ -852,7 +852,7 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
@@ -879,7 +879,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`.
 
@@ -891,7 +891,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
 

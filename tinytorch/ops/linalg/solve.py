@@ -89,6 +89,7 @@ def half_name(x: Any, kernel: str) -> str | None:
 
 
 def identity(x: Tensor, n: int) -> Tensor:
+    """Return the identity matrix of n rows in the dtype of `x`."""
     return eye(n, dtype=x.dtype)
 
 
@@ -102,6 +103,7 @@ def raise_first(info: Tensor, message: Any) -> None:
 
 
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
+    """Raise PyTorch's error unless the matrices A and B can be multiplied on that side."""
     if A.shape[-2] != B.shape[-2 if left else -1]:
         raise RuntimeError(
             f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -129,6 +131,7 @@ def check_system(function: str, B: Tensor, A: Tensor) -> None:
 
 
 def check_batches(A: Tensor, B: Tensor) -> None:
+    """Raise PyTorch's error unless the leading dimensions of A and B can be broadcast."""
     a, b = A.shape[:-2], B.shape[:-2]
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
@@ -154,6 +157,7 @@ def _inverse(x: Any) -> Any:
 
 @op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
 def inverse_info(x: Any) -> Any:
+    """Return the inverses of matrices, and by LAPACK's codes which of them have none."""
     return kernels.inverse_info(x)
 
 
