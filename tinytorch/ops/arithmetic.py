@@ -159,8 +159,7 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     other, alpha = factor("add", input, other, alpha)
     if alpha == 1:
         return plus(input, other)
-    out: Tensor = _plus_scaled(*_alike(input, other), alpha)
-    return out
+    return _plus_scaled(*_alike(input, other), alpha)
 
 
 @public(also="subtract", method=True, out="promoted")
@@ -177,8 +176,7 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     other, alpha = factor("sub", input, other, alpha)
     if alpha == 1:
         return minus(input, other)
-    out: Tensor = _minus_scaled(*_alike(input, other), alpha)
-    return out
+    return _minus_scaled(*_alike(input, other), alpha)
 
 
 def _no_rsub(input: Any, other: Any) -> TypeError:
@@ -200,8 +198,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         raise _no_rsub(input, other) from None
     kind = type(other)
     if floating and (kind is builtins.float or kind is builtins.int):
-        out: Tensor = _number_less(input, other, alpha)
-        return out
+        return _number_less(input, other, alpha)
     refuse_booleans(input, other)
     other, alpha = factor("rsub", input, other, alpha)
     if alpha == 1 and not isinstance(other, Tensor):
@@ -729,8 +726,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     except AttributeError:
         raise _no_bounds("clamp", (input, min, max), "{0} min = None, {0} max = None") from None
     if floating and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
-        out: Tensor = _clamp(input, min, max)
-        return out
+        return _clamp(input, min, max)
     refuse_bools(input, min, max)
     return _clamp_to_tensors(*_alike_or_none(input, min, max))
 
@@ -771,8 +767,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
         tensor([0.0000, 0.5000, 2.0000])
     """
     if takes_number("clamp_min", input, min):
-        out: Tensor = _clamp_min(input, min)
-        return out
+        return _clamp_min(input, min)
     refuse_bools(input, min, None)
     return _clamp_min_to(*_alike_or_none(input, min))
 
@@ -786,8 +781,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
         tensor([-2.0000,  0.5000,  1.0000])
     """
     if takes_number("clamp_max", input, max):
-        out: Tensor = _clamp_max(input, max)
-        return out
+        return _clamp_max(input, max)
     refuse_bools(input, None, max)
     return _clamp_max_to(*_alike_or_none(input, max))
 
@@ -869,8 +863,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """
     _check_same_dtype("end", end, input)
     if not isinstance(weight, Tensor):
-        out: Tensor = _lerp(input, end, plain("lerp", "weight", weight))
-        return out
+        return _lerp(input, end, plain("lerp", "weight", weight))
     out = _lerp_to(input, end, lerp_weight(input, weight))
     return out
 
@@ -918,8 +911,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = factor_of_products("addcmul", tensor1, tensor2, value)
-    out: Tensor = _addcmul(*_alike(input, tensor1, tensor2), value)
-    return out
+    return _addcmul(*_alike(input, tensor1, tensor2), value)
 
 
 @op(
@@ -948,8 +940,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = factor_of_products("addcdiv", tensor1, tensor2, value)
     check_true_division(tensor1, tensor2)
-    out: Tensor = _addcdiv(*_alike(input, tensor1, tensor2), value)
-    return out
+    return _addcdiv(*_alike(input, tensor1, tensor2), value)
 
 
 def check_products(x: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:

@@ -58,8 +58,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
     same = name == "torch.preserve_format" or name == suggested_format(input._array)
     if same and not copy and input.dtype is dtype:
         return input
-    made: Tensor = _converter(dtype, name)(input)
-    return made
+    return _converter(dtype, name)(input)
 
 
 @public("", method="to")

@@ -302,8 +302,7 @@ def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, array.ndim, "slice")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    made: Tensor = views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
-    return made
+    return views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
 
 
 # A view replaced ----------------------------------------------------------------------------------
@@ -343,8 +342,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
             f"src size = {list(src._array.shape)}, slice size = {list(seen.shape)}"
         )
     where = places.place(array, array), places.place(seen, array)
-    made: Tensor = replace(input, convert.converted(src, input.dtype), *where)
-    return made
+    return replace(input, convert.converted(src, input.dtype), *where)
 
 
 @public(method=True)
@@ -462,8 +460,7 @@ _unsafe_split_with_sizes = _pieces("UnsafeSplitWithSizes")
 def _unsafe(cut: Any, pieces: tuple[Tensor, ...], input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """Return views as tensors that autograd takes for tensors of their own."""
     axis = axis_of(dim, input._array.ndim, "split")
-    made: tuple[Tensor, ...] = cut(input, [each._array.shape[axis] for each in pieces], axis)
-    return made
+    return cut(input, [each._array.shape[axis] for each in pieces], axis)
 
 
 @public(method=True)
@@ -536,8 +533,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(widths)} while the input has {ndim} dimensions."
         )
-    made: Tensor = constant_pad(input, widths, value)
-    return made
+    return constant_pad(input, widths, value)
 
 
 @op(name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
@@ -577,8 +573,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={channels} is not divisible by {upscale_factor**2}"
         )
-    made: Tensor = _pixel_shuffle(input, upscale_factor)
-    return made
+    return _pixel_shuffle(input, upscale_factor)
 
 
 @public(also="nn.functional.pixel_unshuffle")
@@ -600,8 +595,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({dim})={length} "
                 f"is not divisible by {downscale_factor}"
             )
-    made: Tensor = _pixel_unshuffle(input, downscale_factor)
-    return made
+    return _pixel_unshuffle(input, downscale_factor)
 
 
 def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
@@ -643,8 +637,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
         )
-    made: Tensor = _channel_shuffle(input, groups)
-    return made
+    return _channel_shuffle(input, groups)
 
 
 # Views taken in place -----------------------------------------------------------------------------
@@ -695,13 +688,11 @@ _strided_again = _again(strided, 1)
 def _t_of(x: Tensor) -> Tensor:
     if x._array.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x._array.ndim}D")
-    made: Tensor = _t_again(x)
-    return made
+    return _t_again(x)
 
 
 def _transpose_of(x: Tensor, dim0: int, dim1: int) -> Tensor:
-    made: Tensor = _transpose_again(x, dim0, dim1)
-    return made
+    return _transpose_again(x, dim0, dim1)
 
 
 def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -709,19 +700,17 @@ def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
 
 
 def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
-    made: Tensor = (
+    return (
         _squeeze_again(x)
         if dim is None
         else _squeeze_dims_again(x, tuple(dim))
         if isinstance(dim, (tuple, list))
         else _squeeze_dim_again(x, dim)
     )
-    return made
 
 
 def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
-    made: Tensor = _unsqueeze_again(x, dim)
-    return made
+    return _unsqueeze_again(x, dim)
 
 
 def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -730,8 +719,7 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
     stride = ints_of("as_strided_", "stride", (stride,))
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, offset)
-    made: Tensor = _strided_again(x, place, places.place(array, array))
-    return made
+    return _strided_again(x, place, places.place(array, array))
 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))

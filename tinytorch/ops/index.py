@@ -39,8 +39,7 @@ _OPERANDS = (Tensor, *_NUMBERS)
 
 def _zeros(g: Tensor) -> Tensor:
     """Return the gradient of what was written over."""
-    made: Tensor = wrap(np.zeros(g._array.shape, g._array.dtype, like=g._array))
-    return made
+    return wrap(np.zeros(g._array.shape, g._array.dtype, like=g._array))
 
 
 def _fitting(value: Any, x: Any) -> Any:
@@ -225,8 +224,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 
 def _wrapped(array: Any) -> Tensor:
-    made: Tensor = wrap(array)
-    return made
+    return wrap(array)
 
 
 # What stands between the brackets -----------------------------------------------------------------

@@ -467,8 +467,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 f"{each._array.ndim} dimensions"
             )
     if not tensors:
-        made: Tensor = wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
-        return made
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     return _block_diag(tensors)
 
 

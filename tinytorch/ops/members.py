@@ -117,8 +117,7 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 @public("", method="module_load")
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """Return what `load_state_dict` puts in this tensor's place: itself with the numbers of `other`, or `other`."""
-    made: Tensor = other.detach() if assign else self.copy_(other).detach()
-    return made
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 @public(method=True)
@@ -287,8 +286,7 @@ def const_data_ptr(self: Tensor) -> int:
 
 def dense_dim(self: Tensor) -> int:
     """Return the number of dense dimensions: all."""
-    ndim: int = self._array.ndim
-    return ndim
+    return self._array.ndim
 
 
 def sparse_dim(self: Tensor) -> int:

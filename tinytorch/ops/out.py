@@ -22,8 +22,6 @@ from tinytorch.ops import arithmetic
 from tinytorch.ops.autocast import outside
 from tinytorch.ops.create import bring_to
 
-__all__ = ["RULES", "into", "resized"]
-
 Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 
 

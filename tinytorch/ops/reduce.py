@@ -962,8 +962,7 @@ def var(
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
         tensor(1.2500)
     """
-    made: Tensor = _moment(_var, "var", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)
 
 
 @public(method=True, out="castable")
@@ -979,8 +978,7 @@ def std(
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
         tensor([1.4142, 2.8284])
     """
-    made: Tensor = _moment(_std, "std", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)
 
 
 @public()
@@ -994,8 +992,7 @@ def var_mean(
         >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(_var_mean, "var_mean", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_var_mean, "var_mean", input, dim, unbiased, keepdim, correction)
 
 
 @public()
@@ -1009,8 +1006,7 @@ def std_mean(
         >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(_std_mean, "std_mean", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_std_mean, "std_mean", input, dim, unbiased, keepdim, correction)
 
 
 # Norms --------------------------------------------------------------------------------------------
@@ -1094,8 +1090,7 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
             f"{name}: the dtype of the input ({input.dtype.tensor_name}) should be convertible without narrowing to "
             f"the specified dtype ({dtype.tensor_name})"
         )
-    wide: Tensor = input.to(dtype)
-    return wide
+    return input.to(dtype)
 
 
 _vector_norm = vector_norm.__wrapped__
@@ -1131,8 +1126,7 @@ def norm(
         p = 2
     elif isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    made: Tensor = _vector_norm(input, p, dim, keepdim, dtype=dtype)
-    return made
+    return _vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
 @public(also="special.logsumexp", method=True, out="logsumexp")

@@ -302,8 +302,7 @@ def _products_of_others(
 
 
 def _product_before(x: Tensor) -> Tensor:
-    made: Tensor = x.cumprod(0)
-    return made
+    return x.cumprod(0)
 
 
 @op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
@@ -369,8 +368,7 @@ def scatter_reduce(
     """
     check_tensor(src, "scatter_reduce", "src", 4)
     reducer, _, how = _scatter_reducer(reduce)
-    made: Tensor = reducer(input, dim, index, src, how, include_self)
-    return made
+    return reducer(input, dim, index, src, how, include_self)
 
 
 @public("", method="scatter_reduce_")
@@ -382,8 +380,7 @@ def scatter_reduce_(
     if src._cell is self._cell:
         check_overlap(self._array, src._array, False)
     _, reducer, how = _scatter_reducer(reduce)
-    made: Tensor = reducer(self, dim, index, src, how, include_self)
-    return made
+    return reducer(self, dim, index, src, how, include_self)
 
 
 @public(method=True, out="gather")
@@ -410,8 +407,7 @@ def index_reduce(
         tensor([5., 0.])
     """
     everywhere = _rows_everywhere(input, dim, index, source, reduce)
-    made: Tensor = _INDEX_REDUCTIONS[reduce][0](input, dim, everywhere, source, reduce, include_self)
-    return made
+    return _INDEX_REDUCTIONS[reduce][0](input, dim, everywhere, source, reduce, include_self)
 
 
 def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
@@ -426,8 +422,7 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
     kernels.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
     wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
-    everywhere: Tensor = wrap(np.broadcast_to(wide, rows.shape))
-    return everywhere
+    return wrap(np.broadcast_to(wide, rows.shape))
 
 
 @public("", method="index_reduce_")
@@ -438,8 +433,7 @@ def index_reduce_(
     everywhere = _rows_everywhere(self, dim, index, source, reduce)
     if source._cell is self._cell:
         check_overlap(self._array, source._array, False)
-    made: Tensor = _INDEX_REDUCTIONS[reduce][1](self, dim, everywhere, source, reduce, include_self)
-    return made
+    return _INDEX_REDUCTIONS[reduce][1](self, dim, everywhere, source, reduce, include_self)
 
 
 # The flattened tensor -----------------------------------------------------------------------------

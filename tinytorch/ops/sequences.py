@@ -156,8 +156,7 @@ def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
         if step == 0:
             raise ValueError("step must be nonzero")
         return len(range(start, end, step))
-    count: int = math.ceil((end - start) / step)
-    return count
+    return math.ceil((end - start) / step)
 
 
 def _progression(start: float, step: float, count: int, like: Array) -> Array:

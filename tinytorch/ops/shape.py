@@ -811,8 +811,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     array = input._array
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, operator.index(offset))
-    made: Tensor = strided(input, place, places.place(array, array))
-    return made
+    return strided(input, place, places.place(array, array))
 
 
 # Copies: the same elements in memory of their own -------------------------------------------------

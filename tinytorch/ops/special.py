@@ -150,8 +150,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         DLMF 5.15.2: as a value of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
-    out: Tensor = _polygamma(input, _order(n))
-    return out
+    return _polygamma(input, _order(n))
 
 
 def _order(n: Any) -> int:
@@ -185,8 +184,7 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
         >>> x
         tensor([1.6449, 0.2838])
     """
-    out: Tensor = _write_polygamma(self, _order(n))
-    return out
+    return _write_polygamma(self, _order(n))
 
 
 def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
@@ -220,8 +218,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         tensor([0.4516, 1.5502])
     """
     check_tensor(input, "mvlgamma")
-    out: Tensor = _mvlgamma(input, _dimension(p))
-    return out
+    return _mvlgamma(input, _dimension(p))
 
 
 def _dimension(p: Any) -> int:
@@ -245,8 +242,7 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
         >>> x
         tensor([0.0000, 1.7918])
     """
-    out: Tensor = _write_mvlgamma(self, _dimension(p))
-    return out
+    return _write_mvlgamma(self, _dimension(p))
 
 
 def _density(x: Tensor, y: Tensor) -> Tensor:
@@ -573,8 +569,7 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         tensor([0.0000, 2.1972, 4.5951])
     """
     check_tensor(input, "logit")
-    out: Tensor = _logit(input, eps)
-    return out
+    return _logit(input, eps)
 
 
 _write_logit = in_place(_logit, "logit_")
@@ -590,8 +585,7 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         >>> x
         tensor([0.0000, 1.3863])
     """
-    out: Tensor = _write_logit(input, eps)
-    return out
+    return _write_logit(input, eps)
 
 
 def _log_sums(x: Any, dim: int) -> Any:
@@ -658,8 +652,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
     check_tensor(input, "logcumsumexp")
-    out: Tensor = _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
-    return out
+    return _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
 
 
 # Floating-point numbers and integers --------------------------------------------------------------
@@ -778,8 +771,7 @@ def _check_step(input: Tensor, values: Tensor) -> None:
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
     _check_step(input, values)
-    out: Tensor = _heaviside(input, values)
-    return out
+    return _heaviside(input, values)
 
 
 heaviside.__doc__ = _heaviside.__doc__
@@ -797,8 +789,7 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
         tensor([0.0000, 0.5000, 1.0000])
     """
     _check_step(self, values)
-    out: Tensor = _write_heaviside(self, values)
-    return out
+    return _write_heaviside(self, values)
 
 
 @public("", method="float_power_")
@@ -819,8 +810,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
             f"the base given to float_power_ has dtype {self.dtype.tensor_name} but the operation's result requires "
             "dtype Double"
         )
-    out: Tensor = self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
-    return out
+    return self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
 
 
 _min_, _min_to_, _max_, _max_to_ = (
@@ -840,8 +830,7 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
         tensor([2., 4.])
     """
     number = arithmetic.takes_number("clamp_min_", input, min)
-    out: Tensor = _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
-    return out
+    return _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
 
 
 @public(method=True)
@@ -855,8 +844,7 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
         tensor([1., 2.])
     """
     number = arithmetic.takes_number("clamp_max_", input, max)
-    out: Tensor = _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
-    return out
+    return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 
 
 # Of complex numbers, for real ones ----------------------------------------------------------------
@@ -970,8 +958,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
     def polynomial(input: Any, n: Any) -> Tensor:
         if not isinstance(input, Tensor) and not isinstance(n, Tensor):
             raise no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
-        out: Tensor = made(input, n)
-        return out
+        return made(input, n)
 
     polynomial.__name__ = polynomial.__qualname__ = name
     polynomial.__doc__ = made.__doc__

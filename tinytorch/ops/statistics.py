@@ -374,8 +374,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if given is None and not x.size:
         given = [(float(min), float(max))]
     ((low, high),) = kernels.outer_edges([x], given, "torch.histc", 1.0)
-    made: Tensor = wrap(kernels.counted_evenly(x, bins, low, high))
-    return made
+    return wrap(kernels.counted_evenly(x, bins, low, high))
 
 
 @public(method=True, out="histogram")
@@ -643,8 +642,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        none: Tensor = wrap(np.empty_like(array, shape=(0,)))
-        return none
+        return wrap(np.empty_like(array, shape=(0,)))
     of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.fromiter(itertools.chain.from_iterable(of(range(len(array)), r)), _INT64)
     return reshape(index_select(input, 0, wrap(places)), (-1, r) if places.size else (0, r))

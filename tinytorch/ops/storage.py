@@ -138,8 +138,7 @@ class UntypedStorage:
             >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
             [1, 2]
         """
-        listed: list[int] = self._array.tolist()
-        return listed
+        return self._array.tolist()
 
     def __getitem__(self, index: Any) -> Any:
         found = self._array[index]
@@ -225,8 +224,7 @@ class UntypedStorage:
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
-        found: UntypedStorage = memo[id(self)]
-        return found
+        return memo[id(self)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (UntypedStorage.from_buffer, (self._array.tobytes(),))
@@ -412,8 +410,7 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """Return the elements as Python numbers."""
-        listed: list[Any] = self._array.tolist()
-        return listed
+        return self._array.tolist()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -467,8 +464,7 @@ class TypedStorage:
     def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
-        found: TypedStorage = memo[id(self)]
-        return found
+        return memo[id(self)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuilt, (self._untyped_storage, self.dtype))
@@ -534,8 +530,7 @@ for _kind, _names in (
 
     def _convert(self: Any, kind: dtypes.dtype = _kind) -> TypedStorage:
         """Return a storage of the numbers in another dtype."""
-        made: TypedStorage = self._as(kind)
-        return made
+        return self._as(kind)
 
     setattr(UntypedStorage, _names, _convert)
     setattr(TypedStorage, _names, _convert)
@@ -614,8 +609,7 @@ def _shared(array: Array) -> Array:
 def _dense_steps(array: Array) -> tuple[int, ...]:
     """Return the strides of a copy with the dimensions in the same order in memory."""
     blank_copy = np.empty_like(array)
-    steps: tuple[int, ...] = blank_copy.strides
-    return steps
+    return blank_copy.strides
 
 
 def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:

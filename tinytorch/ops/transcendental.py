@@ -99,16 +99,14 @@ def pow(input: Any, exponent: Any) -> Tensor:
     elif kind is builtins.float:
         pass
     elif isinstance(exponent, Tensor):
-        made: Tensor = (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
-        return made
+        return (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
     elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
         return logical_or(input, wrap(np.asarray(not exponent)))
     if type(input) is not Tensor and not isinstance(input, Tensor):
         either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
         signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
         raise no_such_call("pow", (input, exponent), tuple(signatures))
-    out: Tensor = _raised(input, exponent)
-    return out
+    return _raised(input, exponent)
 
 
 pow.op = _raised.op  # type: ignore[attr-defined]  # in-place forms are made of it

@@ -543,8 +543,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )
-    out: Tensor = _dist(x, y, float(p))
-    return out
+    return _dist(x, y, float(p))
 
 
 @public(method=True, out="exact")
@@ -623,8 +622,7 @@ def _cdist_all(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor
         return (ways * g).masked_fill(out >= 0, 0)
     if p == math.inf:  # unlike that of a norm, not shared where differences tie
         return sgn(ways) * g * (ways.abs() == out).to(g.dtype)
-    found: Tensor = reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
-    return found
+    return reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
 
 
 @op(
@@ -704,8 +702,7 @@ def cdist(
     many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and many and mode != _EUCLIDEAN[2]:
         return _euclidean(x1, x2)
-    out: Tensor = _cdist(x1, x2, float(p))
-    return out
+    return _cdist(x1, x2, float(p))
 
 
 @public(also="nn.functional.pdist")

@@ -73,8 +73,7 @@ def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = No
     """
     if dim is None:
         dim = _axis_for_dim("softmax", axis)
-    out: Tensor = _softmax(input if dtype is None else input.to(dtype), dim)
-    return out
+    return _softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @public(method=True, out="exact")
@@ -98,8 +97,7 @@ def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any 
     """
     if dim is None:
         dim = _axis_for_dim("log_softmax", axis)
-    out: Tensor = _log_softmax(input if dtype is None else input.to(dtype), dim)
-    return out
+    return _log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
 # Activations of straight lines --------------------------------------------------------------------
@@ -317,8 +315,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     shape = [1] * input.ndim
     if input.ndim > 1:
         shape[1] = count
-    out: Tensor = _prelu(input, weight if [*weight.shape] == shape else weight.reshape(shape))
-    return out
+    return _prelu(input, weight if [*weight.shape] == shape else weight.reshape(shape))
 
 
 # Smooth activations -------------------------------------------------------------------------------
@@ -389,8 +386,7 @@ def mish(x: Any) -> Any:
 
 def _gelu_x(g: Tensor, x: Tensor, approximate: str, cdf: Any) -> Tensor:
     if cdf is not None:
-        grad: Tensor = wrap(activation.gelu_grad(g._array, x._array, cdf._array, approximate))
-        return grad
+        return wrap(activation.gelu_grad(g._array, x._array, cdf._array, approximate))
     if approximate == "tanh":
         k = math.sqrt(2 / math.pi)
         square = x * x
@@ -432,8 +428,7 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
     if gate is None:
         gate = b.sigmoid()
     of_a = g * gate
-    out: Tensor = cat([of_a, of_a * (1 - gate) * a], dim)
-    return out
+    return cat([of_a, of_a * (1 - gate) * a], dim)
 
 
 @op(x=_glu_x, residuals=("gate",))

@@ -167,8 +167,7 @@ def scaled_dot_product_attention(
     if not q.shape[-1]:
         scale = 1.0  # of scores that are zeros
     keep = _drawn(query, shape, dropout_p)
-    out: Tensor = _attention(query, key, value, attn_mask, keep, is_causal, scale)
-    return out
+    return _attention(query, key, value, attn_mask, keep, is_causal, scale)
 
 
 def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
@@ -247,8 +246,7 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
             stacklevel=3,
         )
     if mask.dtype is dtypes.bool:
-        forbidden: Tensor = wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
-        return forbidden
+        return wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
     return mask
 
 

@@ -29,8 +29,7 @@ def _ctc_x(g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infi
     losses = ctc.ended(x._array, found, *problem[2:])
     labels, skips, lengths, of_targets = problem
     slope = ctc.gradient(x._array, labels, skips, lengths, of_targets, losses, found, blank, zero_infinity)
-    grad: Tensor = _ctc_grad(g, x, wrap(slope))
-    return grad
+    return _ctc_grad(g, x, wrap(slope))
 
 
 @op(name="CtcLoss", x=_ctc_x, residuals=("alpha",))

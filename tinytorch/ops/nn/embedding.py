@@ -60,8 +60,7 @@ def embedding(
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    found: Tensor = rows_of(weight, indices, padding_idx, scale_grad_by_freq)
-    return found
+    return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @public()

@@ -173,8 +173,7 @@ def _nll(x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) ->
 
 
 def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:
-    grad: Tensor = _nll_loss_grad(g, x, target, weight, ignore_index, reduction)
-    return grad
+    return _nll_loss_grad(g, x, target, weight, ignore_index, reduction)
 
 
 # Two ops of one kernel: PyTorch's node has another name for scores of more than one place, (N, C, d1, ...).
@@ -183,8 +182,7 @@ _nll_losses = [op(name=name, x=_nll_x, target=None, weight=None)(_nll) for name 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     """Return the mean, sum or array of minus the scores x (N, C, ...) of the labels (N, ...)."""
-    out: Tensor = _nll_losses[x._array.ndim > 2](x, target, weight, ignore_index, reduction)
-    return out
+    return _nll_losses[x._array.ndim > 2](x, target, weight, ignore_index, reduction)
 
 
 @op(

@@ -416,8 +416,7 @@ def group_norm(
             )
     check_floating("GroupNormKernelImpl", input._array)
     _check_parameters(input, (weight, bias))
-    out: Tensor = _by_group(input, groups, weight, bias, eps)
-    return out
+    return _by_group(input, groups, weight, bias, eps)
 
 
 @public()

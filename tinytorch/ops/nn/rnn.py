@@ -581,8 +581,7 @@ def gru_cell(
     _check_cell(input, hx, w_ih, w_hh)
     if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
-        found: Tensor = _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
-        return found
+        return _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
     return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 
