@@ -7,6 +7,7 @@ replaced are the elements at the place of a view in memory.
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,31 @@ def _copying(view: Callable[..., Any]) -> Any:
     return call
 
 
+def _copy_of(view: Callable[..., Any], example: str, result: str) -> Any:
+    """Return the public function that copies what `view` views; the example in its docstring is a call of it."""
+    name = f"{view.__name__}_copy"
+    copy = _copying(view)
+    copy.__name__ = copy.__qualname__ = name
+    copy.__module__ = __name__
+    copy.__doc__ = f"""Return a copy of what `{view.__name__}` views, contiguous.
+
+    Example:
+        >>> torch.{name}({example})
+{textwrap.indent(result, " " * 8)}
+    """
+    return public(out="exact")(copy)
+
+
+as_strided_copy = _copy_of(views.as_strided, "torch.arange(4), (2, 2), (1, 2)", "tensor([[0, 2],\n        [1, 3]])")
+diagonal_copy = _copy_of(views.diagonal, "torch.tensor([[1, 2], [3, 4]])", "tensor([1, 4])")
+select_copy = _copy_of(views.select, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([3, 4])")
+split_with_sizes_copy = _copy_of(join.split_with_sizes, "torch.arange(4), [1, 3]", "(tensor([0]), tensor([1, 2, 3]))")
+t_copy = _copy_of(views.t, "torch.tensor([[1, 2], [3, 4]])", "tensor([[1, 3],\n        [2, 4]])")
+transpose_copy = _copy_of(views.transpose, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([[1, 3],\n        [2, 4]])")
+unbind_copy = _copy_of(join.unbind, "torch.tensor([[1, 2], [3, 4]])", "(tensor([1, 2]), tensor([3, 4]))")
+unfold_copy = _copy_of(views.unfold, "torch.arange(5), 0, 3, 2", "tensor([[0, 1, 2],\n        [2, 3, 4]])")
+
+
 @public(out="exact")
 @_copying
 def alias_copy(input: Tensor) -> Tensor:
@@ -76,19 +102,6 @@ def alias_copy(input: Tensor) -> Tensor:
 
 
 @public(out="exact")
-@_copying
-def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of what `as_strided` views.
-
-    Example:
-        >>> torch.as_strided_copy(torch.arange(4), (2, 2), (1, 2))
-        tensor([[0, 2],
-                [1, 3]])
-    """
-    return views.as_strided(input, size, stride, storage_offset)
-
-
-@public(out="exact")
 def detach_copy(input: Tensor) -> Tensor:
     """Return a copy of the tensor that does not require grad.
 
@@ -100,18 +113,6 @@ def detach_copy(input: Tensor) -> Tensor:
     """
     check_tensor(input, "detach_copy")
     return _copied(input.detach())
-
-
-@public(out="exact")
-@_copying
-def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of what `diagonal` views.
-
-    Example:
-        >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([1, 4])
-    """
-    return views.diagonal(input, offset, dim1, dim2)
 
 
 @public(out="exact")
@@ -157,18 +158,6 @@ def permute_copy(input: Tensor, dims: Any) -> Tensor:
 
 @public(out="exact")
 @_copying
-def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
-    """Return a copy of what `select` views.
-
-    Example:
-        >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([3, 4])
-    """
-    return views.select(input, dim, index)
-
-
-@public(out="exact")
-@_copying
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
 
@@ -193,18 +182,6 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
 
 @public(out="exact")
 @_copying
-def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
-    """Return copies of what `split_with_sizes` views.
-
-    Example:
-        >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
-        (tensor([0]), tensor([1, 2, 3]))
-    """
-    return join.split_with_sizes(input, split_sizes, dim)
-
-
-@public(out="exact")
-@_copying
 def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
     """Return a copy of what `squeeze` views.
 
@@ -213,57 +190,6 @@ def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
         torch.Size([2])
     """
     return views.squeeze(input, dim)
-
-
-@public(out="exact")
-@_copying
-def t_copy(input: Tensor) -> Tensor:
-    """Return a copy of what `t` views.
-
-    Example:
-        >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([[1, 3],
-                [2, 4]])
-    """
-    return views.t(input)
-
-
-@public(out="exact")
-@_copying
-def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Return a copy of what `transpose` views, contiguous in the new order.
-
-    Example:
-        >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([[1, 3],
-                [2, 4]])
-    """
-    return views.transpose(input, dim0, dim1)
-
-
-@public(out="exact")
-@_copying
-def unbind_copy(input: Tensor, dim: int = 0) -> Any:
-    """Return copies of what `unbind` views.
-
-    Example:
-        >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
-        (tensor([1, 2]), tensor([3, 4]))
-    """
-    return join.unbind(input, dim)
-
-
-@public(out="exact")
-@_copying
-def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a copy of what `Tensor.unfold` views.
-
-    Example:
-        >>> torch.unfold_copy(torch.arange(5), 0, 3, 2)
-        tensor([[0, 1, 2],
-                [2, 3, 4]])
-    """
-    return views.unfold(input, dimension, size, step)
 
 
 @public(out="exact")

@@ -896,67 +896,37 @@ def full_like(
 # Methods of Tensor: like another tensor in dtype, not in shape.
 
 
-@public("", method="new_empty")
-def new_empty(
-    self: Tensor,
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return a tensor of this one's dtype with whatever numbers the memory holds.
+def _new(name: str, what: str, example: str, value: int | None) -> Any:
+    """Return the method `name` of Tensor: tensors of its dtype filled with `value`, or not filled."""
+
+    def new(
+        self: Tensor,
+        *sizes: Any,
+        size: Sequence[int] | None = None,
+        dtype: Dtype | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        kind = self.dtype if dtype is None else dtype
+        made = blank(shape_of(name, sizes, size), None, kind, device, layout, requires_grad)
+        return made if value is None else _filled(made, value)
+
+    new.__name__ = new.__qualname__ = name
+    new.__doc__ = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.
 
     Example:
-        >>> torch.ones(2).new_empty(3).shape
-        torch.Size([3])
+        >>> {example}
     """
-    kind = self.dtype if dtype is None else dtype
-    return blank(shape_of("new_empty", sizes, size), None, kind, device, layout, requires_grad)
+    return public("", method=name)(new)
 
 
-@public("", method="new_zeros")
-def new_zeros(
-    self: Tensor,
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return zeros of the shape, of this tensor's dtype unless told otherwise.
-
-    Example:
-        >>> torch.ones(2, dtype=torch.int64).new_zeros(3)
-        tensor([0, 0, 0])
-    """
-    kind = self.dtype if dtype is None else dtype
-    return _filled(blank(shape_of("new_zeros", sizes, size), None, kind, device, layout, requires_grad), 0)
-
-
-@public("", method="new_ones")
-def new_ones(
-    self: Tensor,
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return ones of the shape, of this tensor's dtype unless told otherwise.
-
-    Example:
-        >>> torch.zeros(2, dtype=torch.int64).new_ones(3)
-        tensor([1, 1, 1])
-    """
-    kind = self.dtype if dtype is None else dtype
-    return _filled(blank(shape_of("new_ones", sizes, size), None, kind, device, layout, requires_grad), 1)
+new_empty = _new(
+    "new_empty", "whatever the memory holds", "torch.ones(2).new_empty(3).shape\n        torch.Size([3])", None
+)
+new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zeros(3)\n        tensor([0, 0, 0])", 0)
+new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
 @public("", method="new_full")
