@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
@@ -19,6 +19,24 @@ def renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
+
+
+def not_implemented(name: str) -> Callable[[Any], NoReturn]:
+    """Return the formula of an op that PyTorch has no backward for: it raises PyTorch's error."""
+
+    def formula(g: Any) -> NoReturn:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
+def not_derived(name: str) -> Callable[[Any], NoReturn]:
+    """As `not_implemented`, of an argument that PyTorch's backward has no formula for."""
+
+    def formula(g: Any) -> NoReturn:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
 
 
 def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:

@@ -18,7 +18,7 @@ from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation
 from tinytorch.ops import limits
-from tinytorch.ops.arguments import elementwise, refused, renamed
+from tinytorch.ops.arguments import elementwise, not_implemented, refused, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -367,13 +367,9 @@ def _trunc_divided(a: Any, b: Any) -> Any:
     return np.trunc(np.true_divide(a, b))
 
 
-def _no_derivative(g: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::floor_divide is not implemented")
-
-
 floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
-        "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
+        "floor_divide", _floor_divided, x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
         doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
 
     Raises:

@@ -12,7 +12,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
-from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
@@ -32,13 +32,6 @@ def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source,
         with source.lock:
             out[...] = draw(source)
     return out
-
-
-def _missing_derivative(name: str) -> Callable[[Tensor], Any]:
-    def formula(g: Tensor) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return formula
 
 
 @op(name="Poisson", x=zero_gradient)
@@ -75,7 +68,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return _poisson(input, _source("poisson", generator))
 
 
-@op(name="NotImplemented", count=_missing_derivative("binomial"), p=_missing_derivative("binomial"))
+@op(name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial"))
 def _binomial(count: Any, p: Any, source: Any) -> Any:
     first = np.empty_like(count, shape=np.broadcast_shapes(count.shape, p.shape))
     _check_single_or_double("binomial_cpu", first)
@@ -151,11 +144,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     return _gamma(input, _source("_standard_gamma", generator))
 
 
-def _no_second(g: Tensor) -> Any:
-    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
-
-
-@op(name="StandardGammaGrad", x=_no_second, output=_no_second)
+@op(name="StandardGammaGrad", x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"))
 def _gamma_grad(x: Any, output: Any) -> Any:
     _check_single_or_double("_standard_gamma_grad_cpu", x)
     x, output = np.broadcast_arrays(x, output)
@@ -172,7 +161,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     return _gamma_grad(input, output)
 
 
-@op(name="NotImplemented", x=_missing_derivative("_sample_dirichlet"))
+@op(name="NotImplemented", x=not_implemented("_sample_dirichlet"))
 def _dirichlet(x: Any, source: Any) -> Any:
     _check_single_or_double("dirichlet", x)
     out = np.empty_like(x, order="C")
@@ -209,9 +198,9 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 
 @op(
     name="DirichletGrad",
-    x=_missing_derivative("_dirichlet_grad"),
-    alpha=_missing_derivative("_dirichlet_grad"),
-    total=_missing_derivative("_dirichlet_grad"),
+    x=not_implemented("_dirichlet_grad"),
+    alpha=not_implemented("_dirichlet_grad"),
+    total=not_implemented("_dirichlet_grad"),
 )
 def _beta_grad(x: Any, alpha: Any, total: Any) -> Any:
     _check_single_or_double("_dirichlet_grad_cpu", x)

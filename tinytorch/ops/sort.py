@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -119,26 +119,17 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
-def _not_derived(name: str) -> Callable[[Any], Any]:
-    """Return the formula of an op that has no derivative, in PyTorch's words."""
-
-    def refuse(g: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    return refuse
-
-
-@op(x=_not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
+@op(x=not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
 def _unique2(x: Any, dim: None) -> Any:
     return kernels.unique(x, None)
 
 
-@op(x=_not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
+@op(x=not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
 def _unique_dim(x: Any, dim: int) -> Any:
     return kernels.unique(x, dim)
 
 
-@op(x=_not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
+@op(x=not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
 def _unique_runs(x: Any, dim: int | None) -> Any:
     return kernels.unique_consecutive(x, dim)
 
@@ -226,11 +217,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(weights, array, minlength)
 
 
-def _refuse_bincount(g: Any) -> Any:
-    raise RuntimeError("derivative for aten::bincount is not implemented")
-
-
-@op(weights=_refuse_bincount, name="NotImplemented")
+@op(weights=not_implemented("bincount"), name="NotImplemented")
 def _bincount(weights: Any, places: Any, minlength: int) -> Any:
     total = np.bincount(places, weights, minlength)
     return total.astype(np.float32) if weights.dtype == np.float32 else total

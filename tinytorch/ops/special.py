@@ -24,14 +24,10 @@ from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
-from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
-
-
-def _no_derivative(what: str) -> NoReturn:
-    raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
 
 
 def _refusing(
@@ -252,7 +248,7 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
 
 igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igamma", _refusing("igamma", gamma.igamma, integers=True),
-    x=lambda g: _no_derivative("igamma: input"), y=lambda g, x, y: g * _density(x, y),
+    x=not_derived("igamma: input"), y=lambda g, x, y: g * _density(x, y),
     doc="""Return the regularized lower incomplete gamma function P(input, other).
 
     Raises:
@@ -268,7 +264,7 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igammac", _refusing("igammac", gamma.igammac, integers=True),
-    x=lambda g: _no_derivative("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
+    x=not_derived("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
     doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
     Raises:
@@ -284,7 +280,7 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
 )))  # fmt: skip
 zeta = pointwise(
     "special_zeta", _refusing("zeta", gamma.zeta, half=True), floating=True,
-    x=lambda g: _no_derivative("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
+    x=not_derived("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
     doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
     Example:
@@ -735,17 +731,13 @@ lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensor
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
-def _no_step_derivative(g: Tensor) -> NoReturn:
-    raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-
 def _step(x: Any, values: Any) -> Any:
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
 _heaviside = renamed(
     pointwise(
-        "heaviside", _step, x=_no_step_derivative, y=_no_step_derivative,
+        "heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside"),
         doc="""Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names
+from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.index import index_select
@@ -259,14 +259,7 @@ def nanquantile(
 # Histograms ---------------------------------------------------------------------------------------
 
 
-def _refused(name: str) -> Callable[[Any], Any]:
-    def refuse(g: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
-@op(x=_refused("histogram"), weight=_refused("histogram"), outputs=0, name="NotImplemented")
+@op(x=not_implemented("histogram"), weight=not_implemented("histogram"), outputs=0, name="NotImplemented")
 def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool) -> Any:
     out = kernels.counted(list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype)
     if density:

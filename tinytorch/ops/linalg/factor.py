@@ -25,7 +25,7 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names
 from tinytorch.ops.create import ones_like, zeros, zeros_like
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
@@ -966,19 +966,12 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 # LDL ----------------------------------------------------------------------------------------------
 
 
-def _no_gradient(name: str) -> Any:
-    def refuse(g: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
-@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=_no_gradient("linalg_ldl_factor_ex"))
+@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
 def _ldl(x: Any) -> Any:
     return kernels.ldl(x)
 
 
-@op(name="NotImplemented", x=_no_gradient("linalg_ldl_solve"), y=_no_gradient("linalg_ldl_solve"), pivots=None)
+@op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)
 def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
 

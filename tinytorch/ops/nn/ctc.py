@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
-from tinytorch.ops.arguments import tensor_name
+from tinytorch.ops.arguments import not_implemented, tensor_name
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
 
 
-def _no_second(gg: Tensor) -> NoReturn:
-    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
-
-
-@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=lambda gg: _no_second(gg))
+@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=not_implemented("_ctc_loss_backward"))
 def _ctc_grad(g: Any, x: Any, slope: Tensor) -> Any:
     return g[:, None] * slope._array  # (a plain argument: the losses' own derivatives, worked out)
 
