@@ -6,7 +6,7 @@ import mmap
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,7 +37,79 @@ Array = Any
 # Storages -----------------------------------------------------------------------------------------
 
 
-class UntypedStorage:
+class _Storage:
+    """What storages of bytes and of elements have in common."""
+
+    is_cuda = is_hpu = is_sparse = False
+    _array: Array
+    nbytes: Any
+    clone: Any
+
+    @property
+    def device(self) -> device:
+        """Where it is: on the CPU."""
+        return cpu
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def get_device(self) -> int:
+        """Return -1, the CPU's number."""
+        return -1
+
+    def tolist(self) -> list[Any]:
+        """Return the elements, of bytes as ints.
+
+        Example:
+            >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
+            [1, 2]
+        """
+        return self._array.tolist()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._array.tolist())
+
+    def fill_(self, value: Any) -> Self:
+        """Set all elements, or bytes, to a number and return the storage.
+
+        Example:
+            >>> x = torch.tensor([1, 2], dtype=torch.uint8)
+            >>> _ = x.untyped_storage().fill_(7)
+            >>> x
+            tensor([7, 7], dtype=torch.uint8)
+        """
+        self._array[...] = value
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def cpu(self) -> Self:
+        """Return the storage itself: it is on the CPU."""
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
+        """Raise AssertionError: there is no CUDA here."""
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return False: there is nothing to pin for.
+
+        Example:
+            >>> torch.ones(2).untyped_storage().is_pinned()
+            False
+        """
+        return False
+
+    def _as(self, kind: dtypes.dtype) -> TypedStorage:
+        made = TypedStorage(dtype=kind)
+        made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
+        return made
+
+
+class UntypedStorage(_Storage):
     """The bytes that one or more tensors lie in.
 
     Made from a number of bytes, from a sequence of bytes, or by `Tensor.untyped_storage()`.
@@ -47,7 +119,7 @@ class UntypedStorage:
         12
     """
 
-    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    is_sparse_csr = False
     filename: str | None = None
 
     def __init__(self, *args: Any, device: Any = None) -> None:
@@ -85,14 +157,6 @@ class UntypedStorage:
         made.filename = os.fspath(filename) if shared else None
         return made
 
-    @property
-    def device(self) -> device:
-        """Where it is: on the CPU."""
-        return cpu
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
     def nbytes(self) -> int:
         """Return how many bytes there are.
 
@@ -113,10 +177,6 @@ class UntypedStorage:
         """
         return 1
 
-    def get_device(self) -> int:
-        """Return -1, the CPU's number."""
-        return -1
-
     def data_ptr(self) -> int:
         """Return the address of the first byte; 0 if there is none.
 
@@ -131,15 +191,6 @@ class UntypedStorage:
         """Return the storage itself."""
         return self
 
-    def tolist(self) -> list[int]:
-        """Return the bytes as ints.
-
-        Example:
-            >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
-            [1, 2]
-        """
-        return self._array.tolist()
-
     def __getitem__(self, index: Any) -> Any:
         found = self._array[index]
         if isinstance(index, slice):
@@ -153,9 +204,6 @@ class UntypedStorage:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._array[index] = value
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._array.tolist())
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
@@ -163,18 +211,6 @@ class UntypedStorage:
 
     def __hash__(self) -> int:
         return hash((self.data_ptr(), self.nbytes()))
-
-    def fill_(self, value: int) -> UntypedStorage:
-        """Set all bytes to a number and return the storage.
-
-        Example:
-            >>> x = torch.tensor([1, 2], dtype=torch.uint8)
-            >>> _ = x.untyped_storage().fill_(7)
-            >>> x
-            tensor([7, 7], dtype=torch.uint8)
-        """
-        self._array[...] = value
-        return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
         """Copy the bytes of another storage of the same size here and return the storage.
@@ -221,25 +257,12 @@ class UntypedStorage:
 
     __copy__ = clone
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
-        return memo[id(self)]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (UntypedStorage.from_buffer, (self._array.tobytes(),))
 
     def new(self) -> UntypedStorage:
         """Return an empty storage."""
         return UntypedStorage()
-
-    def cpu(self) -> UntypedStorage:
-        """Return the storage itself: it is on the CPU."""
-        return self
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Raise AssertionError: there is no CUDA here."""
-        raise AssertionError("Torch not compiled with CUDA enabled")
 
     def is_shared(self) -> bool:
         """Return whether other processes, forked from this one, see the same memory.
@@ -256,23 +279,9 @@ class UntypedStorage:
             self._array = _shared(self._array)
         return self
 
-    def is_pinned(self, device: Any = None) -> bool:
-        """Return False: there is nothing to pin for.
-
-        Example:
-            >>> torch.ones(2).untyped_storage().is_pinned()
-            False
-        """
-        return False
-
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
         """Return the type's name."""
         return "torch.storage.UntypedStorage"
-
-    def _as(self, kind: dtypes.dtype) -> TypedStorage:
-        made = TypedStorage(dtype=kind)
-        made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
-        return made
 
     def __repr__(self) -> str:
         return _listed(self._array, f"UntypedStorage(device=cpu) of size {self._array.size}")
@@ -320,7 +329,7 @@ def _warn_once() -> None:
         )
 
 
-class TypedStorage:
+class TypedStorage(_Storage):
     """A storage read as elements of one dtype; deprecated, as in PyTorch.
 
     Args:
@@ -333,8 +342,6 @@ class TypedStorage:
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
         [1, 2]
     """
-
-    is_cuda = is_hpu = is_sparse = False
 
     def __init__(
         self,
@@ -370,11 +377,6 @@ class TypedStorage:
         return memory[: memory.size // item * item].view(self.dtype.numpy)
 
     @property
-    def device(self) -> device:
-        """Where it is: on the CPU."""
-        return cpu
-
-    @property
     def filename(self) -> str | None:
         """The file that the memory is mapped from, or None."""
         return self._untyped_storage.filename
@@ -389,9 +391,6 @@ class TypedStorage:
 
     __len__ = size
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
     def nbytes(self) -> int:
         """Return how many bytes there are."""
         return self._untyped_storage.nbytes()
@@ -400,17 +399,9 @@ class TypedStorage:
         """Return the bytes of one element."""
         return self.dtype.itemsize
 
-    def get_device(self) -> int:
-        """Return -1, the CPU's number."""
-        return -1
-
     def data_ptr(self) -> int:
         """Return the address of the first element; 0 if there is none."""
         return self._untyped_storage.data_ptr()
-
-    def tolist(self) -> list[Any]:
-        """Return the elements as Python numbers."""
-        return self._array.tolist()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -424,19 +415,11 @@ class TypedStorage:
             raise RuntimeError(f"can't index a TypedStorage with {type(index)}")
         self._array[index] = value
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._array.tolist())
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
 
     def __hash__(self) -> int:
         return hash(self._untyped_storage)
-
-    def fill_(self, value: Any) -> TypedStorage:
-        """Set all elements to a number and return the storage."""
-        self._array[...] = value
-        return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
         """Copy the elements of another storage here, converted, and return the storage.
@@ -461,25 +444,12 @@ class TypedStorage:
 
     __copy__ = clone
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
-        return memo[id(self)]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuilt, (self._untyped_storage, self.dtype))
 
     def new(self, *args: Any) -> TypedStorage:
         """Return a storage of the same dtype, made from `args`."""
         return TypedStorage(*args, dtype=self.dtype)
-
-    def cpu(self) -> TypedStorage:
-        """Return the storage itself: it is on the CPU."""
-        return self
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """Raise AssertionError: there is no CUDA here."""
-        raise AssertionError("Torch not compiled with CUDA enabled")
 
     def is_shared(self) -> bool:
         """Return whether other processes, forked from this one, see the same memory."""
@@ -490,10 +460,6 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
-    def is_pinned(self, device: Any = None) -> bool:
-        """Return False: there is nothing to pin for."""
-        return False
-
     def pickle_storage_type(self) -> str:
         """Return the name of the storage type of this dtype."""
         return f"{self.dtype.tensor_name}Storage"
@@ -501,11 +467,6 @@ class TypedStorage:
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
         """Return the type's name, "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}"
-
-    def _as(self, kind: dtypes.dtype) -> TypedStorage:
-        made = TypedStorage(dtype=kind)
-        made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
-        return made
 
     def __repr__(self) -> str:
         return _listed(self._array, f"TypedStorage(dtype={self.dtype}, device=cpu) of size {self._array.size}")
