@@ -227,13 +227,16 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
         g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
     ),
     indices=None,
-    name="embedding",
+    name="Embedding",
 )
 def rows_of(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Any:
     """Return the rows of `weight` at `indices`; row `padding_idx` gets no gradient."""
     if indices.size and (np.min(indices) < 0 or np.max(indices) >= weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight[indices]
+
+
+rows_of.op.name = "embedding"  # (that of the public function, which checks its arguments first)
 
 
 @op(
