@@ -22,8 +22,8 @@ __path__.append(f"{__path__[0]}/compat")
 
 # What gives Tensor its methods; it comes with what it is made of.
 for _name in """
-    moved autograd.api autograd.node autograd.references ops.copies ops.linalg.matrices ops.memory
-    ops.nn.basic ops.operators ops.special ops.statistics ops.values
+    moved autograd.api autograd.node autograd.references ops.convert ops.copies ops.linalg.matrices
+    ops.members ops.nn.activation ops.operators ops.special ops.statistics ops.values
 """.split():
     _import_module(f"tinytorch.{_name}")
 _import_module("tinytorch.ops").enter_aten = lambda: _import_module("tinytorch.library")
@@ -80,6 +80,17 @@ _NAMES = {
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ hinge_embedding_loss kl_div
         margin_ranking_loss poisson_nll_loss triplet_margin_loss
     """,
+    "ops.arithmetic": """
+        abs abs_ absolute add addcdiv addcmul allclose ceil ceil_ clamp clamp_max clamp_min clip copysign div divide
+        equal fix fix_ floor floor_ floor_divide fmax fmin fmod frac frac_ isclose lerp maximum minimum mul multiply
+        nan_to_num nan_to_num_ neg neg_ negative negative_ positive remainder result_type round round_ rsub sgn sign
+        signbit sub subtract true_divide trunc trunc_
+    """,
+    "ops.compare": """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge greater
+        greater_equal gt isfinite isinf isnan isneginf isposinf isreal le less less_equal logical_and logical_not
+        logical_or logical_xor lt ne not_equal
+    """,
     "ops.copies": """
         alias_copy as_strided_ as_strided_copy as_strided_scatter channel_shuffle constant_pad_nd detach_copy
         diagonal_copy diagonal_scatter expand_copy narrow_copy native_channel_shuffle permute_copy pixel_shuffle
@@ -88,14 +99,14 @@ _NAMES = {
         unsafe_split_with_sizes unsqueeze_copy view_copy
     """,
     "ops.create": """
-        arange as_tensor asarray empty empty_like eye from_numpy frombuffer full full_like linspace logspace ones
-        ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
+        as_tensor asarray empty empty_like from_numpy frombuffer full full_like ones ones_like scalar_tensor tensor
+        zeros zeros_like
     """,
-    "ops.index": """
-        argsort argwhere bincount bucketize fill fill_ gather index_add index_copy index_fill index_put index_put_
-        index_reduce index_select isin masked_fill masked_scatter masked_select msort nonzero nonzero_static put
-        scatter scatter_add scatter_reduce searchsorted sort take take_along_dim topk unique unique_consecutive
-        unravel_index where zero_
+    "ops.index": "fill fill_ index_add index_copy index_fill index_put index_put_ index_select zero_",
+    "ops.join": """
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cat chunk
+        column_stack concat concatenate dsplit dstack hsplit hstack meshgrid row_stack split split_with_sizes stack
+        tensor_split unbind vsplit vstack
     """,
     "ops.limits": "finfo iinfo",
     "ops.linalg.factor": "det logdet",
@@ -109,12 +120,10 @@ _NAMES = {
         tensordot trace vdot
     """,
     "ops.linalg.solve": "matrix_exp matrix_power",
-    "ops.memory": """
-        BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
-        LongStorage ShortStorage TypedStorage UntypedStorage empty_permuted empty_strided from_dlpack from_file
-        get_device is_distributed is_nonzero is_same_size is_storage resize_as_ to_dlpack typename
-    """,
-    "ops.nn.basic": "hardshrink log_softmax prelu softmax",
+    "ops.masks": "argwhere masked_fill masked_scatter masked_select nonzero nonzero_static where",
+    "ops.members": "get_device is_distributed is_nonzero is_same_size typename",
+    "ops.memory": "empty_permuted empty_strided from_dlpack from_file resize_as_ to_dlpack",
+    "ops.nn.activation": "hardshrink log_softmax prelu softmax",
     "ops.nn.conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     "ops.nn.ctc": "ctc_loss",
     "ops.nn.embedding": "embedding embedding_bag embedding_renorm_",
@@ -125,36 +134,24 @@ _NAMES = {
     "ops.nn.resample": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     "ops.nn.rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "ops.operators": "clamp_ clip_ detach detach_",
-    "ops.pointwise": """
-        abs abs_ absolute acos acos_ acosh acosh_ add addcdiv addcmul allclose arccos arccos_ arccosh arccosh_
-        arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2
-        atan_ atanh atanh_ bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        ceil ceil_ clamp clamp_max clamp_min clip copysign cos cos_ cosh cosh_ deg2rad deg2rad_ div divide eq equal
-        erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ fix fix_ float_power floor floor_ floor_divide fmax
-        fmin fmod frac frac_ ge greater greater_equal gt hypot isclose isfinite isinf isnan isneginf isposinf isreal
-        le lerp less less_equal log log10 log10_ log1p log1p_ log2 log2_ log_ logaddexp logical_and logical_not
-        logical_or logical_xor lt maximum minimum mul multiply nan_to_num nan_to_num_ ne neg neg_ negative negative_
-        not_equal positive pow rad2deg rad2deg_ reciprocal reciprocal_ relu relu_ remainder result_type round round_
-        rsqrt rsqrt_ rsub sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_
-        sub subtract tan tan_ tanh tanh_ true_divide trunc trunc_ xlogy xlogy_
-    """,
     "ops.random": """
-        Generator _dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad bernoulli binomial
-        default_generator get_rng_state initial_seed manual_seed multinomial native_dropout normal poisson rand
-        rand_like randint randint_like randn randn_like randperm seed set_rng_state
+        Generator bernoulli default_generator get_rng_state initial_seed manual_seed multinomial native_dropout
+        normal rand rand_like randint randint_like randn randn_like randperm seed set_rng_state
     """,
+    "ops.rearrange": "flip fliplr flipud repeat_interleave roll rot90 tile tril triu",
     "ops.reduce": """
         all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean median
         min nanmean nanmedian nansum prod std std_mean sum var var_mean
     """,
+    "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial poisson",
+    "ops.scatter": "gather index_reduce put scatter scatter_add scatter_reduce take take_along_dim",
+    "ops.sequences": "arange eye linspace logspace range tril_indices triu_indices",
     "ops.shape": """
-        adjoint as_strided atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors
-        broadcast_to cartesian_prod cat chunk clone column_stack concat concatenate diag diag_embed diagflat
-        diagonal dsplit dstack flatten flip fliplr flipud hsplit hstack is_complex is_floating_point is_signed
-        meshgrid moveaxis movedim narrow numel permute ravel real repeat_interleave reshape roll rot90 row_stack
-        select split split_with_sizes squeeze stack swapaxes swapdims t tensor_split tile transpose tril triu unbind
-        unflatten unsqueeze vsplit vstack
+        adjoint as_strided broadcast_to clone diag diag_embed diagflat diagonal flatten is_complex is_floating_point
+        is_signed moveaxis movedim narrow numel permute ravel real reshape select squeeze swapaxes swapdims t
+        transpose unflatten unsqueeze
     """,
+    "ops.sort": "argsort bincount bucketize isin msort searchsorted sort topk unique unique_consecutive unravel_index",
     "ops.special": """
         angle clamp_max_ clamp_min_ conj conj_physical conj_physical_ digamma erfinv frexp gcd gcd_ heaviside i0 i0_
         igamma igammac imag is_conj is_neg lcm lcm_ ldexp ldexp_ lgamma logaddexp2 logcumsumexp logit logit_
@@ -162,6 +159,17 @@ _NAMES = {
     """,
     "ops.statistics": """
         combinations diff gradient histc histogram histogramdd kthvalue mode nanquantile quantile segment_reduce
+    """,
+    "ops.storage": """
+        BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
+        LongStorage ShortStorage TypedStorage UntypedStorage is_storage
+    """,
+    "ops.transcendental": """
+        acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2
+        arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ cos cos_ cosh cosh_ deg2rad
+        deg2rad_ erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 expm1_ float_power hypot log log10 log10_ log1p
+        log1p_ log2 log2_ log_ logaddexp pow rad2deg rad2deg_ reciprocal reciprocal_ relu relu_ rsqrt rsqrt_ sigmoid
+        sigmoid_ sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ xlogy xlogy_
     """,
     "serialization": "PyTorchFileReader load save",
     "switches": """

@@ -141,6 +141,76 @@ from tinytorch.nn.functional.unlike import kl_div as kl_div
 from tinytorch.nn.functional.unlike import margin_ranking_loss as margin_ranking_loss
 from tinytorch.nn.functional.unlike import poisson_nll_loss as poisson_nll_loss
 from tinytorch.nn.functional.unlike import triplet_margin_loss as triplet_margin_loss
+from tinytorch.ops.arithmetic import abs as abs
+from tinytorch.ops.arithmetic import abs as absolute
+from tinytorch.ops.arithmetic import add as add
+from tinytorch.ops.arithmetic import addcdiv as addcdiv
+from tinytorch.ops.arithmetic import addcmul as addcmul
+from tinytorch.ops.arithmetic import allclose as allclose
+from tinytorch.ops.arithmetic import ceil as ceil
+from tinytorch.ops.arithmetic import clamp as clamp
+from tinytorch.ops.arithmetic import clamp_max as clamp_max
+from tinytorch.ops.arithmetic import clamp_min as clamp_min
+from tinytorch.ops.arithmetic import clamp as clip
+from tinytorch.ops.arithmetic import copysign as copysign
+from tinytorch.ops.arithmetic import div as div
+from tinytorch.ops.arithmetic import div as divide
+from tinytorch.ops.arithmetic import equal as equal
+from tinytorch.ops.arithmetic import trunc as fix
+from tinytorch.ops.arithmetic import floor as floor
+from tinytorch.ops.arithmetic import floor_divide as floor_divide
+from tinytorch.ops.arithmetic import fmax as fmax
+from tinytorch.ops.arithmetic import fmin as fmin
+from tinytorch.ops.arithmetic import fmod as fmod
+from tinytorch.ops.arithmetic import frac as frac
+from tinytorch.ops.arithmetic import isclose as isclose
+from tinytorch.ops.arithmetic import lerp as lerp
+from tinytorch.ops.arithmetic import maximum as maximum
+from tinytorch.ops.arithmetic import minimum as minimum
+from tinytorch.ops.arithmetic import mul as mul
+from tinytorch.ops.arithmetic import multiply as multiply
+from tinytorch.ops.arithmetic import nan_to_num as nan_to_num
+from tinytorch.ops.arithmetic import neg as neg
+from tinytorch.ops.arithmetic import neg as negative
+from tinytorch.ops.arithmetic import positive as positive
+from tinytorch.ops.arithmetic import remainder as remainder
+from tinytorch.ops.arithmetic import result_type as result_type
+from tinytorch.ops.arithmetic import round as round
+from tinytorch.ops.arithmetic import rsub as rsub
+from tinytorch.ops.arithmetic import sgn as sgn
+from tinytorch.ops.arithmetic import sign as sign
+from tinytorch.ops.arithmetic import signbit as signbit
+from tinytorch.ops.arithmetic import sub as sub
+from tinytorch.ops.arithmetic import sub as subtract
+from tinytorch.ops.arithmetic import true_divide as true_divide
+from tinytorch.ops.arithmetic import trunc as trunc
+from tinytorch.ops.compare import bitwise_and as bitwise_and
+from tinytorch.ops.compare import bitwise_left_shift as bitwise_left_shift
+from tinytorch.ops.compare import bitwise_not as bitwise_not
+from tinytorch.ops.compare import bitwise_or as bitwise_or
+from tinytorch.ops.compare import bitwise_right_shift as bitwise_right_shift
+from tinytorch.ops.compare import bitwise_xor as bitwise_xor
+from tinytorch.ops.compare import eq as eq
+from tinytorch.ops.compare import ge as ge
+from tinytorch.ops.compare import gt as greater
+from tinytorch.ops.compare import ge as greater_equal
+from tinytorch.ops.compare import gt as gt
+from tinytorch.ops.compare import isfinite as isfinite
+from tinytorch.ops.compare import isinf as isinf
+from tinytorch.ops.compare import isnan as isnan
+from tinytorch.ops.compare import isneginf as isneginf
+from tinytorch.ops.compare import isposinf as isposinf
+from tinytorch.ops.compare import isreal as isreal
+from tinytorch.ops.compare import le as le
+from tinytorch.ops.compare import lt as less
+from tinytorch.ops.compare import le as less_equal
+from tinytorch.ops.compare import logical_and as logical_and
+from tinytorch.ops.compare import logical_not as logical_not
+from tinytorch.ops.compare import logical_or as logical_or
+from tinytorch.ops.compare import logical_xor as logical_xor
+from tinytorch.ops.compare import lt as lt
+from tinytorch.ops.compare import ne as ne
+from tinytorch.ops.compare import ne as not_equal
 from tinytorch.ops.copies import alias_copy as alias_copy
 from tinytorch.ops.copies import as_strided_ as as_strided_
 from tinytorch.ops.copies import as_strided_copy as as_strided_copy
@@ -173,62 +243,54 @@ from tinytorch.ops.copies import unsafe_split as unsafe_split
 from tinytorch.ops.copies import unsafe_split_with_sizes as unsafe_split_with_sizes
 from tinytorch.ops.copies import unsqueeze_copy as unsqueeze_copy
 from tinytorch.ops.copies import view_copy as view_copy
-from tinytorch.ops.create import arange as arange
 from tinytorch.ops.create import as_tensor as as_tensor
 from tinytorch.ops.create import asarray as asarray
 from tinytorch.ops.create import empty as empty
 from tinytorch.ops.create import empty_like as empty_like
-from tinytorch.ops.create import eye as eye
 from tinytorch.ops.create import from_numpy as from_numpy
 from tinytorch.ops.create import frombuffer as frombuffer
 from tinytorch.ops.create import full as full
 from tinytorch.ops.create import full_like as full_like
-from tinytorch.ops.create import linspace as linspace
-from tinytorch.ops.create import logspace as logspace
 from tinytorch.ops.create import ones as ones
 from tinytorch.ops.create import ones_like as ones_like
-from tinytorch.ops.create import inclusive_range as range
 from tinytorch.ops.create import scalar_tensor as scalar_tensor
 from tinytorch.ops.create import tensor as tensor
-from tinytorch.ops.create import tril_indices as tril_indices
-from tinytorch.ops.create import triu_indices as triu_indices
 from tinytorch.ops.create import zeros as zeros
 from tinytorch.ops.create import zeros_like as zeros_like
-from tinytorch.ops.index import argsort as argsort
-from tinytorch.ops.index import argwhere as argwhere
-from tinytorch.ops.index import bincount as bincount
-from tinytorch.ops.index import bucketize as bucketize
 from tinytorch.ops.index import fill as fill
 from tinytorch.ops.index import fill_ as fill_
-from tinytorch.ops.index import gather as gather
 from tinytorch.ops.index import index_add as index_add
 from tinytorch.ops.index import index_copy as index_copy
 from tinytorch.ops.index import index_fill as index_fill
 from tinytorch.ops.index import index_put as index_put
 from tinytorch.ops.index import index_put_ as index_put_
-from tinytorch.ops.index import index_reduce as index_reduce
 from tinytorch.ops.index import index_select as index_select
-from tinytorch.ops.index import isin as isin
-from tinytorch.ops.index import masked_fill as masked_fill
-from tinytorch.ops.index import masked_scatter as masked_scatter
-from tinytorch.ops.index import masked_select as masked_select
-from tinytorch.ops.index import msort as msort
-from tinytorch.ops.index import nonzero as nonzero
-from tinytorch.ops.index import nonzero_static as nonzero_static
-from tinytorch.ops.index import put as put
-from tinytorch.ops.index import scatter as scatter
-from tinytorch.ops.index import scatter_add as scatter_add
-from tinytorch.ops.index import scatter_reduce as scatter_reduce
-from tinytorch.ops.index import searchsorted as searchsorted
-from tinytorch.ops.index import sort as sort
-from tinytorch.ops.index import take as take
-from tinytorch.ops.index import take_along_dim as take_along_dim
-from tinytorch.ops.index import topk as topk
-from tinytorch.ops.index import unique as unique
-from tinytorch.ops.index import unique_consecutive as unique_consecutive
-from tinytorch.ops.index import unravel_index as unravel_index
-from tinytorch.ops.index import where as where
 from tinytorch.ops.index import zero_ as zero_
+from tinytorch.ops.join import atleast_1d as atleast_1d
+from tinytorch.ops.join import atleast_2d as atleast_2d
+from tinytorch.ops.join import atleast_3d as atleast_3d
+from tinytorch.ops.join import block_diag as block_diag
+from tinytorch.ops.join import broadcast_shapes as broadcast_shapes
+from tinytorch.ops.join import broadcast_tensors as broadcast_tensors
+from tinytorch.ops.join import cartesian_prod as cartesian_prod
+from tinytorch.ops.join import cat as cat
+from tinytorch.ops.join import chunk as chunk
+from tinytorch.ops.join import column_stack as column_stack
+from tinytorch.ops.join import cat as concat
+from tinytorch.ops.join import cat as concatenate
+from tinytorch.ops.join import dsplit as dsplit
+from tinytorch.ops.join import dstack as dstack
+from tinytorch.ops.join import hsplit as hsplit
+from tinytorch.ops.join import hstack as hstack
+from tinytorch.ops.join import meshgrid as meshgrid
+from tinytorch.ops.join import vstack as row_stack
+from tinytorch.ops.join import split as split
+from tinytorch.ops.join import split_with_sizes as split_with_sizes
+from tinytorch.ops.join import stack as stack
+from tinytorch.ops.join import tensor_split as tensor_split
+from tinytorch.ops.join import unbind as unbind
+from tinytorch.ops.join import vsplit as vsplit
+from tinytorch.ops.join import vstack as vstack
 from tinytorch.ops.limits import finfo as finfo
 from tinytorch.ops.limits import iinfo as iinfo
 from tinytorch.ops.linalg.factor import det as det
@@ -288,34 +350,28 @@ from tinytorch.ops.linalg.products import trace as trace
 from tinytorch.ops.linalg.products import vdot as vdot
 from tinytorch.ops.linalg.solve import matrix_exp as matrix_exp
 from tinytorch.ops.linalg.solve import matrix_power as matrix_power
-from tinytorch.ops.memory import BFloat16Storage as BFloat16Storage
-from tinytorch.ops.memory import BoolStorage as BoolStorage
-from tinytorch.ops.memory import ByteStorage as ByteStorage
-from tinytorch.ops.memory import CharStorage as CharStorage
-from tinytorch.ops.memory import DoubleStorage as DoubleStorage
-from tinytorch.ops.memory import FloatStorage as FloatStorage
-from tinytorch.ops.memory import HalfStorage as HalfStorage
-from tinytorch.ops.memory import IntStorage as IntStorage
-from tinytorch.ops.memory import LongStorage as LongStorage
-from tinytorch.ops.memory import ShortStorage as ShortStorage
-from tinytorch.ops.memory import TypedStorage as TypedStorage
-from tinytorch.ops.memory import UntypedStorage as UntypedStorage
+from tinytorch.ops.masks import argwhere as argwhere
+from tinytorch.ops.masks import masked_fill as masked_fill
+from tinytorch.ops.masks import masked_scatter as masked_scatter
+from tinytorch.ops.masks import masked_select as masked_select
+from tinytorch.ops.masks import nonzero as nonzero
+from tinytorch.ops.masks import nonzero_static as nonzero_static
+from tinytorch.ops.masks import where as where
+from tinytorch.ops.members import get_device as get_device
+from tinytorch.ops.members import is_distributed as is_distributed
+from tinytorch.ops.members import is_nonzero as is_nonzero
+from tinytorch.ops.members import is_same_size as is_same_size
+from tinytorch.ops.members import typename as typename
 from tinytorch.ops.memory import empty_permuted as empty_permuted
 from tinytorch.ops.memory import empty_strided as empty_strided
 from tinytorch.ops.memory import from_dlpack as from_dlpack
 from tinytorch.ops.memory import from_file as from_file
-from tinytorch.ops.memory import get_device as get_device
-from tinytorch.ops.memory import is_distributed as is_distributed
-from tinytorch.ops.memory import is_nonzero as is_nonzero
-from tinytorch.ops.memory import is_same_size as is_same_size
-from tinytorch.ops.memory import is_storage as is_storage
 from tinytorch.ops.memory import resize_as_ as resize_as_
 from tinytorch.ops.memory import to_dlpack as to_dlpack
-from tinytorch.ops.memory import typename as typename
-from tinytorch.ops.nn.basic import hardshrink as hardshrink
-from tinytorch.ops.nn.basic import log_softmax as log_softmax
-from tinytorch.ops.nn.basic import prelu as prelu
-from tinytorch.ops.nn.basic import softmax as softmax
+from tinytorch.ops.nn.activation import hardshrink as hardshrink
+from tinytorch.ops.nn.activation import log_softmax as log_softmax
+from tinytorch.ops.nn.activation import prelu as prelu
+from tinytorch.ops.nn.activation import softmax as softmax
 from tinytorch.ops.nn.conv import conv1d as conv1d
 from tinytorch.ops.nn.conv import conv2d as conv2d
 from tinytorch.ops.nn.conv import conv3d as conv3d
@@ -355,122 +411,8 @@ from tinytorch.ops.nn.rnn import rnn_tanh as rnn_tanh
 from tinytorch.ops.nn.rnn import rnn_tanh_cell as rnn_tanh_cell
 from tinytorch.ops.operators import clamp_ as clamp_
 from tinytorch.ops.operators import clamp_ as clip_
-from tinytorch.ops.pointwise import abs as abs
-from tinytorch.ops.pointwise import abs as absolute
-from tinytorch.ops.pointwise import acos as acos
-from tinytorch.ops.pointwise import acosh as acosh
-from tinytorch.ops.pointwise import add as add
-from tinytorch.ops.pointwise import addcdiv as addcdiv
-from tinytorch.ops.pointwise import addcmul as addcmul
-from tinytorch.ops.pointwise import allclose as allclose
-from tinytorch.ops.pointwise import arccos as arccos
-from tinytorch.ops.pointwise import arccosh as arccosh
-from tinytorch.ops.pointwise import arcsin as arcsin
-from tinytorch.ops.pointwise import arcsinh as arcsinh
-from tinytorch.ops.pointwise import arctan as arctan
-from tinytorch.ops.pointwise import arctan2 as arctan2
-from tinytorch.ops.pointwise import arctanh as arctanh
-from tinytorch.ops.pointwise import asin as asin
-from tinytorch.ops.pointwise import asinh as asinh
-from tinytorch.ops.pointwise import atan as atan
-from tinytorch.ops.pointwise import atan2 as atan2
-from tinytorch.ops.pointwise import atanh as atanh
-from tinytorch.ops.pointwise import bitwise_and as bitwise_and
-from tinytorch.ops.pointwise import bitwise_left_shift as bitwise_left_shift
-from tinytorch.ops.pointwise import bitwise_not as bitwise_not
-from tinytorch.ops.pointwise import bitwise_or as bitwise_or
-from tinytorch.ops.pointwise import bitwise_right_shift as bitwise_right_shift
-from tinytorch.ops.pointwise import bitwise_xor as bitwise_xor
-from tinytorch.ops.pointwise import ceil as ceil
-from tinytorch.ops.pointwise import clamp as clamp
-from tinytorch.ops.pointwise import clamp_max as clamp_max
-from tinytorch.ops.pointwise import clamp_min as clamp_min
-from tinytorch.ops.pointwise import clamp as clip
-from tinytorch.ops.pointwise import copysign as copysign
-from tinytorch.ops.pointwise import cos as cos
-from tinytorch.ops.pointwise import cosh as cosh
-from tinytorch.ops.pointwise import deg2rad as deg2rad
-from tinytorch.ops.pointwise import div as div
-from tinytorch.ops.pointwise import div as divide
-from tinytorch.ops.pointwise import eq as eq
-from tinytorch.ops.pointwise import equal as equal
-from tinytorch.ops.pointwise import erf as erf
-from tinytorch.ops.pointwise import erfc as erfc
-from tinytorch.ops.pointwise import exp as exp
-from tinytorch.ops.pointwise import exp2 as exp2
-from tinytorch.ops.pointwise import expm1 as expm1
-from tinytorch.ops.pointwise import fix as fix
-from tinytorch.ops.pointwise import float_power as float_power
-from tinytorch.ops.pointwise import floor as floor
-from tinytorch.ops.pointwise import floor_divide as floor_divide
-from tinytorch.ops.pointwise import fmax as fmax
-from tinytorch.ops.pointwise import fmin as fmin
-from tinytorch.ops.pointwise import fmod as fmod
-from tinytorch.ops.pointwise import frac as frac
-from tinytorch.ops.pointwise import ge as ge
-from tinytorch.ops.pointwise import greater as greater
-from tinytorch.ops.pointwise import greater_equal as greater_equal
-from tinytorch.ops.pointwise import gt as gt
-from tinytorch.ops.pointwise import hypot as hypot
-from tinytorch.ops.pointwise import isclose as isclose
-from tinytorch.ops.pointwise import isfinite as isfinite
-from tinytorch.ops.pointwise import isinf as isinf
-from tinytorch.ops.pointwise import isnan as isnan
-from tinytorch.ops.pointwise import isneginf as isneginf
-from tinytorch.ops.pointwise import isposinf as isposinf
-from tinytorch.ops.pointwise import isreal as isreal
-from tinytorch.ops.pointwise import le as le
-from tinytorch.ops.pointwise import lerp as lerp
-from tinytorch.ops.pointwise import less as less
-from tinytorch.ops.pointwise import less_equal as less_equal
-from tinytorch.ops.pointwise import log as log
-from tinytorch.ops.pointwise import log10 as log10
-from tinytorch.ops.pointwise import log1p as log1p
-from tinytorch.ops.pointwise import log2 as log2
-from tinytorch.ops.pointwise import logaddexp as logaddexp
-from tinytorch.ops.pointwise import logical_and as logical_and
-from tinytorch.ops.pointwise import logical_not as logical_not
-from tinytorch.ops.pointwise import logical_or as logical_or
-from tinytorch.ops.pointwise import logical_xor as logical_xor
-from tinytorch.ops.pointwise import lt as lt
-from tinytorch.ops.pointwise import maximum as maximum
-from tinytorch.ops.pointwise import minimum as minimum
-from tinytorch.ops.pointwise import mul as mul
-from tinytorch.ops.pointwise import multiply as multiply
-from tinytorch.ops.pointwise import nan_to_num as nan_to_num
-from tinytorch.ops.pointwise import ne as ne
-from tinytorch.ops.pointwise import neg as neg
-from tinytorch.ops.pointwise import negative as negative
-from tinytorch.ops.pointwise import not_equal as not_equal
-from tinytorch.ops.pointwise import positive as positive
-from tinytorch.ops.pointwise import pow as pow
-from tinytorch.ops.pointwise import rad2deg as rad2deg
-from tinytorch.ops.pointwise import reciprocal as reciprocal
-from tinytorch.ops.pointwise import relu as relu
-from tinytorch.ops.pointwise import remainder as remainder
-from tinytorch.ops.pointwise import result_type as result_type
-from tinytorch.ops.pointwise import round as round
-from tinytorch.ops.pointwise import rsqrt as rsqrt
-from tinytorch.ops.pointwise import rsub as rsub
-from tinytorch.ops.pointwise import sgn as sgn
-from tinytorch.ops.pointwise import sigmoid as sigmoid
-from tinytorch.ops.pointwise import sign as sign
-from tinytorch.ops.pointwise import signbit as signbit
-from tinytorch.ops.pointwise import sin as sin
-from tinytorch.ops.pointwise import sinc as sinc
-from tinytorch.ops.pointwise import sinh as sinh
-from tinytorch.ops.pointwise import sqrt as sqrt
-from tinytorch.ops.pointwise import square as square
-from tinytorch.ops.pointwise import sub as sub
-from tinytorch.ops.pointwise import sub as subtract
-from tinytorch.ops.pointwise import tan as tan
-from tinytorch.ops.pointwise import tanh as tanh
-from tinytorch.ops.pointwise import true_divide as true_divide
-from tinytorch.ops.pointwise import trunc as trunc
-from tinytorch.ops.pointwise import xlogy as xlogy
 from tinytorch.ops.random import Generator as Generator
 from tinytorch.ops.random import bernoulli as bernoulli
-from tinytorch.ops.random import binomial as binomial
 from tinytorch.ops.random import default_generator as default_generator
 from tinytorch.ops.random import get_rng_state as get_rng_state
 from tinytorch.ops.random import initial_seed as initial_seed
@@ -478,7 +420,6 @@ from tinytorch.ops.random import manual_seed as manual_seed
 from tinytorch.ops.random import multinomial as multinomial
 from tinytorch.ops.random import native_dropout as native_dropout
 from tinytorch.ops.random import normal as normal
-from tinytorch.ops.random import poisson as poisson
 from tinytorch.ops.random import rand as rand
 from tinytorch.ops.random import rand_like as rand_like
 from tinytorch.ops.random import randint as randint
@@ -488,6 +429,15 @@ from tinytorch.ops.random import randn_like as randn_like
 from tinytorch.ops.random import randperm as randperm
 from tinytorch.ops.random import seed as seed
 from tinytorch.ops.random import set_rng_state as set_rng_state
+from tinytorch.ops.rearrange import flip as flip
+from tinytorch.ops.rearrange import fliplr as fliplr
+from tinytorch.ops.rearrange import flipud as flipud
+from tinytorch.ops.rearrange import repeat_interleave as repeat_interleave
+from tinytorch.ops.rearrange import roll as roll
+from tinytorch.ops.rearrange import rot90 as rot90
+from tinytorch.ops.rearrange import tile as tile
+from tinytorch.ops.rearrange import tril as tril
+from tinytorch.ops.rearrange import triu as triu
 from tinytorch.ops.reduce import all as all
 from tinytorch.ops.reduce import amax as amax
 from tinytorch.ops.reduce import amin as amin
@@ -514,38 +464,35 @@ from tinytorch.ops.reduce import std_mean as std_mean
 from tinytorch.ops.reduce import sum as sum
 from tinytorch.ops.reduce import var as var
 from tinytorch.ops.reduce import var_mean as var_mean
+from tinytorch.ops.rejection import binomial as binomial
+from tinytorch.ops.rejection import poisson as poisson
+from tinytorch.ops.scatter import gather as gather
+from tinytorch.ops.scatter import index_reduce as index_reduce
+from tinytorch.ops.scatter import put as put
+from tinytorch.ops.scatter import scatter as scatter
+from tinytorch.ops.scatter import scatter_add as scatter_add
+from tinytorch.ops.scatter import scatter_reduce as scatter_reduce
+from tinytorch.ops.scatter import take as take
+from tinytorch.ops.scatter import take_along_dim as take_along_dim
+from tinytorch.ops.sequences import arange as arange
+from tinytorch.ops.sequences import eye as eye
+from tinytorch.ops.sequences import linspace as linspace
+from tinytorch.ops.sequences import logspace as logspace
+from tinytorch.ops.sequences import inclusive_range as range
+from tinytorch.ops.sequences import tril_indices as tril_indices
+from tinytorch.ops.sequences import triu_indices as triu_indices
 from tinytorch.ops.shape import adjoint as adjoint
 from tinytorch.ops.shape import as_strided as as_strided
-from tinytorch.ops.shape import atleast_1d as atleast_1d
-from tinytorch.ops.shape import atleast_2d as atleast_2d
-from tinytorch.ops.shape import atleast_3d as atleast_3d
-from tinytorch.ops.shape import block_diag as block_diag
-from tinytorch.ops.shape import broadcast_shapes as broadcast_shapes
-from tinytorch.ops.shape import broadcast_tensors as broadcast_tensors
 from tinytorch.ops.shape import broadcast_to as broadcast_to
-from tinytorch.ops.shape import cartesian_prod as cartesian_prod
-from tinytorch.ops.shape import cat as cat
-from tinytorch.ops.shape import chunk as chunk
 from tinytorch.ops.shape import clone as clone
-from tinytorch.ops.shape import column_stack as column_stack
-from tinytorch.ops.shape import cat as concat
-from tinytorch.ops.shape import cat as concatenate
 from tinytorch.ops.shape import diag as diag
 from tinytorch.ops.shape import diag_embed as diag_embed
 from tinytorch.ops.shape import diagflat as diagflat
 from tinytorch.ops.shape import diagonal as diagonal
-from tinytorch.ops.shape import dsplit as dsplit
-from tinytorch.ops.shape import dstack as dstack
 from tinytorch.ops.shape import flatten as flatten
-from tinytorch.ops.shape import flip as flip
-from tinytorch.ops.shape import fliplr as fliplr
-from tinytorch.ops.shape import flipud as flipud
-from tinytorch.ops.shape import hsplit as hsplit
-from tinytorch.ops.shape import hstack as hstack
 from tinytorch.ops.shape import is_complex as is_complex
 from tinytorch.ops.shape import is_floating_point as is_floating_point
 from tinytorch.ops.shape import is_signed as is_signed
-from tinytorch.ops.shape import meshgrid as meshgrid
 from tinytorch.ops.shape import movedim as moveaxis
 from tinytorch.ops.shape import movedim as movedim
 from tinytorch.ops.shape import narrow as narrow
@@ -553,29 +500,26 @@ from tinytorch.ops.shape import numel as numel
 from tinytorch.ops.shape import permute as permute
 from tinytorch.ops.shape import ravel as ravel
 from tinytorch.ops.shape import real as real
-from tinytorch.ops.shape import repeat_interleave as repeat_interleave
 from tinytorch.ops.shape import reshape as reshape
-from tinytorch.ops.shape import roll as roll
-from tinytorch.ops.shape import rot90 as rot90
-from tinytorch.ops.shape import vstack as row_stack
 from tinytorch.ops.shape import select as select
-from tinytorch.ops.shape import split as split
-from tinytorch.ops.shape import split_with_sizes as split_with_sizes
 from tinytorch.ops.shape import squeeze as squeeze
-from tinytorch.ops.shape import stack as stack
 from tinytorch.ops.shape import swapaxes as swapaxes
 from tinytorch.ops.shape import transpose as swapdims
 from tinytorch.ops.shape import t as t
-from tinytorch.ops.shape import tensor_split as tensor_split
-from tinytorch.ops.shape import tile as tile
 from tinytorch.ops.shape import transpose as transpose
-from tinytorch.ops.shape import tril as tril
-from tinytorch.ops.shape import triu as triu
-from tinytorch.ops.shape import unbind as unbind
 from tinytorch.ops.shape import unflatten as unflatten
 from tinytorch.ops.shape import unsqueeze as unsqueeze
-from tinytorch.ops.shape import vsplit as vsplit
-from tinytorch.ops.shape import vstack as vstack
+from tinytorch.ops.sort import argsort as argsort
+from tinytorch.ops.sort import bincount as bincount
+from tinytorch.ops.sort import bucketize as bucketize
+from tinytorch.ops.sort import isin as isin
+from tinytorch.ops.sort import msort as msort
+from tinytorch.ops.sort import searchsorted as searchsorted
+from tinytorch.ops.sort import sort as sort
+from tinytorch.ops.sort import topk as topk
+from tinytorch.ops.sort import unique as unique
+from tinytorch.ops.sort import unique_consecutive as unique_consecutive
+from tinytorch.ops.sort import unravel_index as unravel_index
 from tinytorch.ops.special import angle as angle
 from tinytorch.ops.special import clamp_max_ as clamp_max_
 from tinytorch.ops.special import clamp_min_ as clamp_min_
@@ -620,6 +564,62 @@ from tinytorch.ops.statistics import mode as mode
 from tinytorch.ops.statistics import nanquantile as nanquantile
 from tinytorch.ops.statistics import quantile as quantile
 from tinytorch.ops.statistics import segment_reduce as segment_reduce
+from tinytorch.ops.storage import BFloat16Storage as BFloat16Storage
+from tinytorch.ops.storage import BoolStorage as BoolStorage
+from tinytorch.ops.storage import ByteStorage as ByteStorage
+from tinytorch.ops.storage import CharStorage as CharStorage
+from tinytorch.ops.storage import DoubleStorage as DoubleStorage
+from tinytorch.ops.storage import FloatStorage as FloatStorage
+from tinytorch.ops.storage import HalfStorage as HalfStorage
+from tinytorch.ops.storage import IntStorage as IntStorage
+from tinytorch.ops.storage import LongStorage as LongStorage
+from tinytorch.ops.storage import ShortStorage as ShortStorage
+from tinytorch.ops.storage import TypedStorage as TypedStorage
+from tinytorch.ops.storage import UntypedStorage as UntypedStorage
+from tinytorch.ops.storage import is_storage as is_storage
+from tinytorch.ops.transcendental import acos as acos
+from tinytorch.ops.transcendental import acosh as acosh
+from tinytorch.ops.transcendental import acos as arccos
+from tinytorch.ops.transcendental import acosh as arccosh
+from tinytorch.ops.transcendental import asin as arcsin
+from tinytorch.ops.transcendental import asinh as arcsinh
+from tinytorch.ops.transcendental import atan as arctan
+from tinytorch.ops.transcendental import atan2 as arctan2
+from tinytorch.ops.transcendental import atanh as arctanh
+from tinytorch.ops.transcendental import asin as asin
+from tinytorch.ops.transcendental import asinh as asinh
+from tinytorch.ops.transcendental import atan as atan
+from tinytorch.ops.transcendental import atan2 as atan2
+from tinytorch.ops.transcendental import atanh as atanh
+from tinytorch.ops.transcendental import cos as cos
+from tinytorch.ops.transcendental import cosh as cosh
+from tinytorch.ops.transcendental import deg2rad as deg2rad
+from tinytorch.ops.transcendental import erf as erf
+from tinytorch.ops.transcendental import erfc as erfc
+from tinytorch.ops.transcendental import exp as exp
+from tinytorch.ops.transcendental import exp2 as exp2
+from tinytorch.ops.transcendental import expm1 as expm1
+from tinytorch.ops.transcendental import float_power as float_power
+from tinytorch.ops.transcendental import hypot as hypot
+from tinytorch.ops.transcendental import log as log
+from tinytorch.ops.transcendental import log10 as log10
+from tinytorch.ops.transcendental import log1p as log1p
+from tinytorch.ops.transcendental import log2 as log2
+from tinytorch.ops.transcendental import logaddexp as logaddexp
+from tinytorch.ops.transcendental import pow as pow
+from tinytorch.ops.transcendental import rad2deg as rad2deg
+from tinytorch.ops.transcendental import reciprocal as reciprocal
+from tinytorch.ops.transcendental import relu as relu
+from tinytorch.ops.transcendental import rsqrt as rsqrt
+from tinytorch.ops.transcendental import sigmoid as sigmoid
+from tinytorch.ops.transcendental import sin as sin
+from tinytorch.ops.transcendental import sinc as sinc
+from tinytorch.ops.transcendental import sinh as sinh
+from tinytorch.ops.transcendental import sqrt as sqrt
+from tinytorch.ops.transcendental import square as square
+from tinytorch.ops.transcendental import tan as tan
+from tinytorch.ops.transcendental import tanh as tanh
+from tinytorch.ops.transcendental import xlogy as xlogy
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
 from tinytorch.serialization import load as load
 from tinytorch.serialization import save as save
@@ -682,7 +682,6 @@ from tinytorch.compat import version as version
 from tinytorch.compat import xpu as xpu
 
 xlogy_: Any
-trunc_: Any
 tanh_: Any
 tan_: Any
 square_: Any
@@ -692,20 +691,13 @@ sinc_: Any
 sin_: Any
 sigmoid_: Any
 rsqrt_: Any
-round_: Any
 relu_: Any
 reciprocal_: Any
 rad2deg_: Any
-negative_: Any
-neg_: Any
-nan_to_num_: Any
 log_: Any
 log2_: Any
 log1p_: Any
 log10_: Any
-frac_: Any
-floor_: Any
-fix_: Any
 expm1_: Any
 exp_: Any
 exp2_: Any
@@ -714,7 +706,6 @@ erf_: Any
 deg2rad_: Any
 cosh_: Any
 cos_: Any
-ceil_: Any
 atanh_: Any
 atan_: Any
 asinh_: Any
@@ -727,10 +718,19 @@ arccosh_: Any
 arccos_: Any
 acosh_: Any
 acos_: Any
-abs_: Any
 detach_: Any
 detach: Any
 addmv_: Any
+trunc_: Any
+round_: Any
+negative_: Any
+neg_: Any
+nan_to_num_: Any
+frac_: Any
+floor_: Any
+fix_: Any
+ceil_: Any
+abs_: Any
 e: builtins.float
 inf: builtins.float
 nan: builtins.float

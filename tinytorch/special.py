@@ -7,10 +7,11 @@
 
 from typing import TYPE_CHECKING
 
-from tinytorch.ops import pointwise as _pointwise  # noqa: F401
+from tinytorch.ops import arithmetic as _arithmetic  # noqa: F401
 from tinytorch.ops import reduce as _reduce  # noqa: F401
 from tinytorch.ops import special as _special  # noqa: F401
-from tinytorch.ops.nn import basic as _basic  # noqa: F401
+from tinytorch.ops import transcendental as _transcendental  # noqa: F401
+from tinytorch.ops.nn import activation as _activation  # noqa: F401
 from tinytorch.ops.register import namespace
 
 if TYPE_CHECKING:

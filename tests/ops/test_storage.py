@@ -367,7 +367,7 @@ def test_layouts_that_there_are_not_say_so() -> None:
 
 
 def test_the_old_storage_warns() -> None:
-    from tinytorch.ops import memory as storage
+    from tinytorch.ops import storage
 
     storage._warned[0] = False
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):

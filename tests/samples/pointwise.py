@@ -1,4 +1,4 @@
-"""Samples of `tinytorch.ops.pointwise`."""
+"""Samples of `tinytorch.ops.arithmetic`, `compare` and `transcendental`."""
 
 import numpy as np
 

@@ -17,7 +17,7 @@ from tinytorch.autograd.grad_mode import enable_grad, set_grad_enabled
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import zeros_like
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

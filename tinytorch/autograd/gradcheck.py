@@ -17,10 +17,10 @@ from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import Function
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.ops.arithmetic import allclose
 from tinytorch.ops.create import empty, zeros_like
-from tinytorch.ops.pointwise import allclose
+from tinytorch.ops.join import stack
 from tinytorch.ops.random import Generator, rand, randn
-from tinytorch.ops.shape import stack
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

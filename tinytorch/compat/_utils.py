@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.shape import cat
+from tinytorch.ops.join import cat
 from tinytorch.serialization.weights_only import (
     _rebuild_parameter,
     _rebuild_parameter_with_state,

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.memory import is_storage, set_
+from tinytorch.ops.memory import set_
+from tinytorch.ops.storage import is_storage
 from tinytorch.ops.values import legacy_new
 
 __all__ = [

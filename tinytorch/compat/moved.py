@@ -41,7 +41,6 @@ MOVED = {
     "ops.resample": "ops.nn.resample",
     "ops.rnn": "ops.nn.rnn",
     "ops.solve": "ops.linalg.solve",
-    "ops.storage": "ops.memory",
     "summary": "inspect.summary",
 }
 

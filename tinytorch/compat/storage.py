@@ -1,5 +1,5 @@
 """`torch.storage`: the memory that tensors lie in."""
 
-from tinytorch.ops.memory import TypedStorage, UntypedStorage
+from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]

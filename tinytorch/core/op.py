@@ -308,7 +308,8 @@ class Op:
         for key, value in kwargs.items():
             position = self.position.get(key)
             if position is None:
-                position = self.position.get(_ALIASES.get(key, ""))
+                public = NUMPY.get(key, key)
+                position = self.position.get(_OWN.get(public, public))
                 if position is None and key == "input":
                     position = 0
                 if position is None:
@@ -538,22 +539,15 @@ class Op:
         raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
 
 
-_ALIASES = {
-    "other": "y",
-    "axis": "dim",
-    "keepdims": "keepdim",
-    "self": "x",
-    "input": "x",
-    "exponent": "y",
-    "mat2": "y",
-    "vec": "y",
-    "tensor": "x",
-    "tensors": "xs",
-    "vec2": "y",
-    "a": "x",
-    "x1": "x",
-    "x2": "y",
-}
+#: NumPy's names of dimensions.
+NUMPY_DIMS = {"axis": "dim", "keepdims": "keepdim"}
+#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
+NUMPY = {"a": "input", "x": "input", "x1": "input", "x2": "other", "self": "input"} | NUMPY_DIMS
+#: What kernels call the arguments of public functions.
+_OWN = {
+    "input": "x", "tensor": "x", "tensors": "xs",
+    "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
+}  # fmt: skip
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
 NUMBERS = (int, float, bool, np.number, np.bool_)
 

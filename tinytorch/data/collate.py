@@ -12,7 +12,7 @@ import numpy as np
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import as_tensor, from_numpy, tensor
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 

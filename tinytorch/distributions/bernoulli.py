@@ -10,8 +10,8 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, given
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
-from tinytorch.ops.create import arange
 from tinytorch.ops.random import bernoulli
+from tinytorch.ops.sequences import arange
 
 __all__ = ["Bernoulli"]
 

@@ -12,7 +12,7 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import tensor
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 
 __all__ = ["Beta"]
 

@@ -9,8 +9,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits
-from tinytorch.ops.create import arange
-from tinytorch.ops.random import binomial
+from tinytorch.ops.rejection import binomial
+from tinytorch.ops.sequences import arange
 
 __all__ = ["Binomial"]
 

@@ -10,9 +10,10 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits, given, lazy_property, logits_to_probs, probs_to_logits
 from tinytorch.ops import limits
-from tinytorch.ops.create import arange, full
+from tinytorch.ops.create import full
+from tinytorch.ops.join import broadcast_tensors
 from tinytorch.ops.random import multinomial
-from tinytorch.ops.shape import broadcast_tensors
+from tinytorch.ops.sequences import arange
 
 __all__ = ["Categorical"]
 

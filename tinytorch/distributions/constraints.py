@@ -10,8 +10,8 @@ from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.shape import cat as concatenated
-from tinytorch.ops.shape import stack as stacked
+from tinytorch.ops.join import cat as concatenated
+from tinytorch.ops.join import stack as stacked
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",

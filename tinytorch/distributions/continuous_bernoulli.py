@@ -11,7 +11,7 @@ from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import full_like, ones_like, zeros_like
-from tinytorch.ops.index import where
+from tinytorch.ops.masks import where
 from tinytorch.ops.random import rand
 
 __all__ = ["ContinuousBernoulli"]

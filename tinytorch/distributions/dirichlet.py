@@ -9,8 +9,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.nn.functional import one_hot
-from tinytorch.ops.index import where
-from tinytorch.ops.random import _dirichlet_grad, _sample_dirichlet
+from tinytorch.ops.masks import where
+from tinytorch.ops.rejection import _dirichlet_grad, _sample_dirichlet
 
 __all__ = ["Dirichlet"]
 

@@ -10,7 +10,7 @@ from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.limits import finfo
-from tinytorch.ops.random import _standard_gamma
+from tinytorch.ops.rejection import _standard_gamma
 
 __all__ = ["Gamma"]
 

@@ -8,9 +8,9 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all, given
+from tinytorch.ops.arithmetic import isclose
 from tinytorch.ops.create import full_like
-from tinytorch.ops.index import where
-from tinytorch.ops.pointwise import isclose
+from tinytorch.ops.masks import where
 from tinytorch.ops.random import rand
 
 __all__ = ["GeneralizedPareto"]

@@ -11,10 +11,10 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.beta import Beta
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all
-from tinytorch.ops.create import arange
+from tinytorch.ops.join import cat
 from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import randn
-from tinytorch.ops.shape import cat
+from tinytorch.ops.sequences import arange
 
 __all__ = ["LKJCholesky"]
 

@@ -11,8 +11,8 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.multivariate_normal import _batch_mv
 from tinytorch.distributions.utils import _standard_normal, given, lazy_property
-from tinytorch.ops.create import eye
-from tinytorch.ops.shape import broadcast_tensors
+from tinytorch.ops.join import broadcast_tensors
+from tinytorch.ops.sequences import eye
 
 __all__ = ["LowRankMultivariateNormal"]
 

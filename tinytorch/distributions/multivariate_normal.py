@@ -10,8 +10,8 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import _standard_normal, given, lazy_property
-from tinytorch.ops.create import eye
-from tinytorch.ops.shape import broadcast_shapes
+from tinytorch.ops.join import broadcast_shapes
+from tinytorch.ops.sequences import eye
 
 __all__ = ["MultivariateNormal"]
 

@@ -11,7 +11,7 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.gamma import Gamma
 from tinytorch.distributions.utils import ProbsOrLogits, lazy_property
 from tinytorch.nn.functional import logsigmoid
-from tinytorch.ops.random import poisson
+from tinytorch.ops.rejection import poisson
 
 __all__ = ["NegativeBinomial"]
 

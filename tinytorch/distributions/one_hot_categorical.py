@@ -9,7 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.categorical import Categorical, OfCategorical
 from tinytorch.distributions.utils import given
 from tinytorch.nn.functional import one_hot
-from tinytorch.ops.create import eye
+from tinytorch.ops.sequences import eye
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

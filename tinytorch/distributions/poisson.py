@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all, given
-from tinytorch.ops.random import poisson
+from tinytorch.ops.rejection import poisson
 
 __all__ = ["Poisson"]
 

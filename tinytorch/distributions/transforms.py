@@ -22,9 +22,10 @@ from tinytorch.distributions.utils import (
     vec_to_tril_matrix,
 )
 from tinytorch.nn.functional import logsigmoid, pad, softplus
-from tinytorch.ops.create import eye, full_like, zeros_like
+from tinytorch.ops.create import full_like, zeros_like
+from tinytorch.ops.join import broadcast_shapes, cat, stack
 from tinytorch.ops.limits import finfo
-from tinytorch.ops.shape import broadcast_shapes, cat, stack
+from tinytorch.ops.sequences import eye
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

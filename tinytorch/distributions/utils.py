@@ -11,9 +11,9 @@ from typing import Any, cast
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.ops.create import ones, tensor, zeros
+from tinytorch.ops.join import broadcast_tensors
 from tinytorch.ops.limits import finfo
 from tinytorch.ops.random import normal
-from tinytorch.ops.shape import broadcast_tensors
 
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits",

@@ -12,7 +12,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all, given, lazy_property
 from tinytorch.ops.create import zeros
-from tinytorch.ops.index import where
+from tinytorch.ops.masks import where
 from tinytorch.ops.random import rand
 
 __all__ = ["VonMises"]

@@ -12,10 +12,11 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.chi2 import Chi2
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.multivariate_normal import GivenByMatrix, scale_tril_of, the_one_given
-from tinytorch.ops.create import arange, as_tensor, tril_indices
+from tinytorch.ops.create import as_tensor
+from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.linalg.matrices import cholesky_solve
 from tinytorch.ops.random import randn
-from tinytorch.ops.shape import broadcast_shapes
+from tinytorch.ops.sequences import arange, tril_indices
 
 __all__ = ["Wishart"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import Tensors
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:

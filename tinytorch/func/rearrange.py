@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 
 #: The names of each dimension: several where it is a product, none where it has size 1.
 Side = list[list[str]]

@@ -24,8 +24,8 @@ from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, Structure, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
+from tinytorch.ops.join import stack
 from tinytorch.ops.random import get_rng_state, set_rng_state
-from tinytorch.ops.shape import stack
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]

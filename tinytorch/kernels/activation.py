@@ -13,12 +13,6 @@ from tinytorch.core.parallel import BLOCK, LARGE, each, get_threads, large, rows
 from tinytorch.kernels import special
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
-__all__ = [
-    "choose", "elu", "elu_grad", "gelu", "gelu_grad", "hardswish", "hardswish_grad", "keep", "leaky_relu",
-    "leaky_relu_grad", "log_sigmoid", "log_softmax", "mish", "mish_grad", "relu", "sigmoid", "silu", "silu_grad",
-    "softmax", "softplus", "softplus_grad", "widened",
-]  # fmt: skip
-
 # bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.
 
 Array = Any

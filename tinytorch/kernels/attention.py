@@ -17,8 +17,6 @@ from tinytorch.core.parallel import LARGE, share
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import ones
 
-__all__ = ["backward", "causal", "forward"]
-
 Array = Any
 
 _PART = 1 << 17  # scores that are worked on at a time

@@ -16,11 +16,6 @@ import numpy as np
 
 from tinytorch.kernels.special import fill, in_double, mapped, polynomial
 
-__all__ = [
-    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "i0", "i0e", "i1", "i1e", "k0", "k0e", "k1",
-    "k1e", "spherical_bessel_j0",
-]  # fmt: skip
-
 Array = Any
 Table = tuple[float, ...]
 

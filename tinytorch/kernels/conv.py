@@ -33,8 +33,6 @@ from tinytorch.core import blas
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.parallel import BLOCK, get_threads, share
 
-__all__ = ["conv", "conv_input", "conv_size", "conv_weight", "fold", "transposed_size", "unfold"]
-
 Array = Any
 Sizes = tuple[int, ...]
 

@@ -12,14 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "LinAlgError", "by_columns", "cholesky", "cholesky_info", "cholesky_inverse", "cholesky_solve", "eigh",
-    "eigvalsh", "exponential",
-    "geqrf", "inverse", "inverse_info", "ldl", "ldl_solve", "least_squares", "lu", "lu_solve", "lu_unpack",
-    "permutation", "plain", "qr", "reflect", "solve", "solve_info", "svd", "svdvals",
-    "triangular",
-]  # fmt: skip
-
 _BLOCK = 48
 
 

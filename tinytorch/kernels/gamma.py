@@ -15,8 +15,6 @@ import numpy as np
 
 from tinytorch.kernels.special import erfc, fill, in_double, mapped, polynomial
 
-__all__ = ["digamma", "igamma", "igammac", "lgamma", "polygamma", "zeta"]
-
 Array = Any
 
 # log(gamma(x)) / (x - 1) on [0.5, 1.5], log(gamma(x)) / (x - 2) on [1.5, 2.5], log(gamma(x)) on [2.5, 4.5], [4.5, 10];

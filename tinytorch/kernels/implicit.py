@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dirichlet", "gamma"]
-
 Array = Any
 
 _EPS = 2.0**-53

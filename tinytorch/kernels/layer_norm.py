@@ -16,8 +16,6 @@ from tinytorch.core.parallel import LARGE, blocks
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import ones
 
-__all__ = ["backward", "forward"]
-
 Array = Any
 
 _SHARED = 2 * LARGE  # elements from which on rows are shared among threads

@@ -12,18 +12,6 @@ import numpy as np
 
 from tinytorch.kernels.activation import widened
 
-__all__ = [
-    "by_class",
-    "cross_entropy",
-    "multi_margin",
-    "multilabel_margin",
-    "nll",
-    "nll_grad",
-    "reduced",
-    "rows",
-    "soft_targets",
-]
-
 Array = Any
 
 

@@ -17,11 +17,6 @@ import numpy as np
 
 from tinytorch.core.parallel import BLOCK, LARGE, share
 
-__all__ = [
-    "batch_gradients", "batch_statistics", "combined", "group_gradients", "group_statistics", "places", "products",
-    "scaled",
-]  # fmt: skip
-
 Array = Any
 
 _NARROW = 32  # channels of fewer places are joined to rows of a sample

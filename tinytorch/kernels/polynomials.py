@@ -9,11 +9,6 @@ import numpy as np
 
 from tinytorch.kernels.special import fill, in_double
 
-__all__ = [
-    "chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w", "hermite_h", "hermite_he", "laguerre", "legendre",
-    "shifted",
-]  # fmt: skip
-
 Array = Any
 
 

@@ -16,11 +16,6 @@ from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import choose, widened
 
-__all__ = [
-    "Windows", "adaptive", "average", "box_sums", "corner_grad", "corner_pick", "fractional", "max_corners", "maxima",
-    "output_length", "pick", "place", "sliding", "spread",
-]  # fmt: skip
-
 Array = Any
 
 

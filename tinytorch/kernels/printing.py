@@ -17,8 +17,6 @@ import numpy as np
 
 from tinytorch.core import dtypes
 
-__all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
-
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},

@@ -23,12 +23,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "STATE_BYTES", "Source", "bernoulli", "bernoulli_each", "cauchy", "exponential", "full_range",
-    "fused", "geometric", "integers", "integers_of_dtype", "log_normal", "multinomial", "normal",
-    "permutation", "uniform",
-]  # fmt: skip
-
 Array = Any
 
 _MASK24 = (1 << 24) - 1

@@ -17,8 +17,6 @@ import numpy as np
 
 from tinytorch.kernels.random import Source
 
-__all__ = ["binomial", "gamma", "poisson"]
-
 Array = Any
 
 # 1/3, and the constant of Marsaglia and Tsang's squeeze, rounded to float32.

@@ -20,8 +20,6 @@ import numpy as np
 from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import widened
 
-__all__ = ["Map", "apply", "apply_to_bytes", "averages", "cubic", "filtered", "fixed_point", "linear", "nearest"]
-
 Array = Any
 _DENSE = 128  # how long an axis may be for a product with the whole matrix
 

@@ -34,8 +34,6 @@ from tinytorch.core.dtypes import number
 from tinytorch.core.parallel import get_threads, share
 from tinytorch.kernels.activation import widened
 
-__all__ = ["gru", "gru_grad", "lstm", "lstm_grad", "rnn", "rnn_grad", "spans"]
-
 Array = Any
 
 

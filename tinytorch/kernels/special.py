@@ -15,10 +15,6 @@ import numpy as np
 
 from tinytorch.core.parallel import writes
 
-__all__ = [
-    "erf", "erfc", "erfcx", "erfinv", "fill", "in_double", "log10", "log_ndtr", "mapped", "ndtr", "ndtri", "polynomial",
-]  # fmt: skip
-
 # Coefficients by ascending power of u in [-1, 1], to which x² and t are mapped.
 _SMALL_64 = (
     0.9654687386698673, -0.1405360890227171, 0.019852496688984218, -0.0022854855611440855, 0.00021751715603563488,

@@ -17,8 +17,8 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.create import empty_like
-from tinytorch.ops.create import eye as _eye
 from tinytorch.ops.random import randperm
+from tinytorch.ops.sequences import eye as _eye
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",

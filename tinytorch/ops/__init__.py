@@ -2,17 +2,19 @@
 
 | module | what |
 |---|---|
-| `pointwise`, `special` | on each element: arithmetic, comparison, logic; special functions and what is rarer |
-| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms, segments |
-| `shape`, `copies` | views, joining and splitting; copies of what views give, tensors with a view of them replaced |
-| `index` | reading and writing by index, gather and scatter, masks, sorting, searching |
-| `create`, `random`, `storage` | tensors from numbers; random ones; the memory of a tensor as PyTorch shows it |
-| `linalg` | products of matrices and vectors, `einsum` |
-| `decompose`, `solve` | `torch.linalg`: factorisations, determinants, norms; inverses, systems, functions of matrices |
-| `matrices` | linear algebra under the names that `torch` itself has; distances, covariances |
-| `nn`, `norm`, `attention`, `ctc`, `embedding` | of neural networks: activations, softmax, losses; and larger ones |
-| `conv`, `pool`, `resample`, `rnn` | convolutions, pooling, resizing and warping, recurrent layers |
-| `out` | no ops: `out=`, put around those that have it |
+| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: what is put around them |
+| `arguments`, `limits`, `values`, `writing` | no ops: what they share |
+| `arithmetic`, `compare`, `transcendental`, `special` | on each element |
+| `reduce`, `statistics` | sums, extremes, cumulative ones; quantiles, histograms |
+| `shape`, `join`, `rearrange`, `copies` | views; several tensors; elements in another order; copies of views |
+| `index`, `scatter`, `masks`, `sort` | reading and writing by index, place, condition; sorting, searching |
+| `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random ones |
+| `convert`, `storage`, `memory`, `members`, `operators` | other dtypes; memory; the rest of Tensor |
+| `fft` | what `torch.fft` has without complex numbers |
+| `linalg.products` | products of matrices and vectors, `einsum` |
+| `linalg.factor`, `linalg.solve` | `torch.linalg`: factorisations, norms; inverses, systems, functions of matrices |
+| `linalg.matrices` | linear algebra under the names that `torch` itself has; distances, covariances |
+| `nn` | of neural networks, a module for each kind of layer |
 
 It is `torch.ops`, too, where PyTorch has operators that programs define: see `tinytorch.library`.
 """

@@ -7,6 +7,7 @@ replaced are the elements at the place of a view in memory.
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,11 @@ from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted
+from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, renamed
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
-from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
 
 # Copies of views ----------------------------------------------------------------------------------
 
@@ -58,6 +60,31 @@ def _copying(view: Callable[..., Any]) -> Any:
     return call
 
 
+def _copy_of(view: Callable[..., Any], example: str, result: str) -> Any:
+    """Return the public function that copies what `view` views; the example in its docstring is a call of it."""
+    name = f"{view.__name__}_copy"
+    copy = _copying(view)
+    copy.__name__ = copy.__qualname__ = name
+    copy.__module__ = __name__
+    copy.__doc__ = f"""Return a copy of what `{view.__name__}` views, contiguous.
+
+    Example:
+        >>> torch.{name}({example})
+{textwrap.indent(result, " " * 8)}
+    """
+    return public(out="exact")(copy)
+
+
+as_strided_copy = _copy_of(views.as_strided, "torch.arange(4), (2, 2), (1, 2)", "tensor([[0, 2],\n        [1, 3]])")
+diagonal_copy = _copy_of(views.diagonal, "torch.tensor([[1, 2], [3, 4]])", "tensor([1, 4])")
+select_copy = _copy_of(views.select, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([3, 4])")
+split_with_sizes_copy = _copy_of(join.split_with_sizes, "torch.arange(4), [1, 3]", "(tensor([0]), tensor([1, 2, 3]))")
+t_copy = _copy_of(views.t, "torch.tensor([[1, 2], [3, 4]])", "tensor([[1, 3],\n        [2, 4]])")
+transpose_copy = _copy_of(views.transpose, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([[1, 3],\n        [2, 4]])")
+unbind_copy = _copy_of(join.unbind, "torch.tensor([[1, 2], [3, 4]])", "(tensor([1, 2]), tensor([3, 4]))")
+unfold_copy = _copy_of(views.unfold, "torch.arange(5), 0, 3, 2", "tensor([[0, 1, 2],\n        [2, 3, 4]])")
+
+
 @public(out="exact")
 @_copying
 def alias_copy(input: Tensor) -> Tensor:
@@ -75,19 +102,6 @@ def alias_copy(input: Tensor) -> Tensor:
 
 
 @public(out="exact")
-@_copying
-def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of what `as_strided` views.
-
-    Example:
-        >>> torch.as_strided_copy(torch.arange(4), (2, 2), (1, 2))
-        tensor([[0, 2],
-                [1, 3]])
-    """
-    return views.as_strided(input, size, stride, storage_offset)
-
-
-@public(out="exact")
 def detach_copy(input: Tensor) -> Tensor:
     """Return a copy of the tensor that does not require grad.
 
@@ -99,18 +113,6 @@ def detach_copy(input: Tensor) -> Tensor:
     """
     check_tensor(input, "detach_copy")
     return _copied(input.detach())
-
-
-@public(out="exact")
-@_copying
-def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of what `diagonal` views.
-
-    Example:
-        >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([1, 4])
-    """
-    return views.diagonal(input, offset, dim1, dim2)
 
 
 @public(out="exact")
@@ -156,18 +158,6 @@ def permute_copy(input: Tensor, dims: Any) -> Tensor:
 
 @public(out="exact")
 @_copying
-def select_copy(input: Tensor, dim: int, index: Any) -> Tensor:
-    """Return a copy of what `select` views.
-
-    Example:
-        >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([3, 4])
-    """
-    return views.select(input, dim, index)
-
-
-@public(out="exact")
-@_copying
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Return a copy of the elements from `start` to `end` of a dimension, each `step`-th.
 
@@ -187,19 +177,7 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
         >>> torch.split_copy(torch.arange(3), 2)
         (tensor([0, 1]), tensor([2]))
     """
-    return views.split(input, split_size, dim)
-
-
-@public(out="exact")
-@_copying
-def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
-    """Return copies of what `split_with_sizes` views.
-
-    Example:
-        >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
-        (tensor([0]), tensor([1, 2, 3]))
-    """
-    return views.split_with_sizes(input, split_sizes, dim)
+    return join.split(input, split_size, dim)
 
 
 @public(out="exact")
@@ -212,57 +190,6 @@ def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
         torch.Size([2])
     """
     return views.squeeze(input, dim)
-
-
-@public(out="exact")
-@_copying
-def t_copy(input: Tensor) -> Tensor:
-    """Return a copy of what `t` views.
-
-    Example:
-        >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([[1, 3],
-                [2, 4]])
-    """
-    return views.t(input)
-
-
-@public(out="exact")
-@_copying
-def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Return a copy of what `transpose` views, contiguous in the new order.
-
-    Example:
-        >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([[1, 3],
-                [2, 4]])
-    """
-    return views.transpose(input, dim0, dim1)
-
-
-@public(out="exact")
-@_copying
-def unbind_copy(input: Tensor, dim: int = 0) -> Any:
-    """Return copies of what `unbind` views.
-
-    Example:
-        >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
-        (tensor([1, 2]), tensor([3, 4]))
-    """
-    return views.unbind(input, dim)
-
-
-@public(out="exact")
-@_copying
-def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a copy of what `Tensor.unfold` views.
-
-    Example:
-        >>> torch.unfold_copy(torch.arange(5), 0, 3, 2)
-        tensor([[0, 1, 2],
-                [2, 3, 4]])
-    """
-    return views.unfold(input, dimension, size, step)
 
 
 @public(out="exact")
@@ -301,8 +228,7 @@ def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, array.ndim, "slice")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    made: Tensor = views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
-    return made
+    return views.part(input, (*(slice(None),) * axis, slice(start, end, step)))
 
 
 # A view replaced ----------------------------------------------------------------------------------
@@ -342,12 +268,11 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
             f"src size = {list(src._array.shape)}, slice size = {list(seen.shape)}"
         )
     where = places.place(array, array), places.place(seen, array)
-    made: Tensor = replace(input, views.converted(src, input.dtype), *where)
-    return made
+    return replace(input, convert.converted(src, input.dtype), *where)
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with `src` at `index` of a dimension, where `select` would look.
 
@@ -424,7 +349,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -447,7 +372,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    @op(name=name, outputs=0, x=lambda g, sizes, dim: views._joined(g, sizes, dim))
+    @op(name=name, outputs=0, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
     def cut(x: Any, sizes: Any, dim: int) -> Any:
         return kernels.pieces(x, sizes, dim)
 
@@ -461,8 +386,7 @@ _unsafe_split_with_sizes = _pieces("UnsafeSplitWithSizes")
 def _unsafe(cut: Any, pieces: tuple[Tensor, ...], input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """Return views as tensors that autograd takes for tensors of their own."""
     axis = axis_of(dim, input._array.ndim, "split")
-    made: tuple[Tensor, ...] = cut(input, [each._array.shape[axis] for each in pieces], axis)
-    return made
+    return cut(input, [each._array.shape[axis] for each in pieces], axis)
 
 
 @public(method=True)
@@ -476,11 +400,11 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
         >>> first.add_(10), second
         (tensor([10, 11]), tensor([2, 3]))
     """
-    return _unsafe(_unsafe_split, views.split(input.detach(), split_size, dim), input, dim)
+    return _unsafe(_unsafe_split, join.split(input.detach(), split_size, dim), input, dim)
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `split_with_sizes` does, as `unsafe_split` does.
 
@@ -489,12 +413,12 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
         (tensor([0]), tensor([1, 2, 3]))
     """
     check_tensor(input, "unsafe_split_with_sizes")
-    pieces = views.split_with_sizes(input.detach(), split_sizes, dim)
+    pieces = join.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
 @public(method=True)
-@axis_is_dim
+@numpy_names
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return what `chunk` does, as `unsafe_split` does.
 
@@ -503,7 +427,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         (tensor([0, 1]), tensor([2, 3]))
     """
     check_tensor(input, "unsafe_chunk")
-    return _unsafe(_unsafe_split, views.chunk(input.detach(), chunks, dim), input, dim)
+    return _unsafe(_unsafe_split, join.chunk(input.detach(), chunks, dim), input, dim)
 
 
 # Borders and shuffles -----------------------------------------------------------------------------
@@ -526,7 +450,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
         tensor([0., 1., 1., 0., 0.])
     """
     check_tensor(input, "constant_pad_nd")
-    widths = views._ints("constant_pad_nd", "pad", (tuple(pad),))
+    widths = ints_of("constant_pad_nd", "pad", (tuple(pad),))
     ndim = input._array.ndim
     if len(widths) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(widths)}")
@@ -535,8 +459,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(widths)} while the input has {ndim} dimensions."
         )
-    made: Tensor = nn.constant_pad(input, widths, value)
-    return made
+    return constant_pad(input, widths, value)
 
 
 @op(name="PixelShuffle", x=lambda g, factor: _pixel_unshuffle(g, factor))
@@ -576,8 +499,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={channels} is not divisible by {upscale_factor**2}"
         )
-    made: Tensor = _pixel_shuffle(input, upscale_factor)
-    return made
+    return _pixel_shuffle(input, upscale_factor)
 
 
 @public(also="nn.functional.pixel_unshuffle")
@@ -599,8 +521,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({dim})={length} "
                 f"is not divisible by {downscale_factor}"
             )
-    made: Tensor = _pixel_unshuffle(input, downscale_factor)
-    return made
+    return _pixel_unshuffle(input, downscale_factor)
 
 
 def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
@@ -642,8 +563,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
         )
-    made: Tensor = _channel_shuffle(input, groups)
-    return made
+    return _channel_shuffle(input, groups)
 
 
 # Views taken in place -----------------------------------------------------------------------------
@@ -694,13 +614,11 @@ _strided_again = _again(strided, 1)
 def _t_of(x: Tensor) -> Tensor:
     if x._array.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x._array.ndim}D")
-    made: Tensor = _t_again(x)
-    return made
+    return _t_again(x)
 
 
 def _transpose_of(x: Tensor, dim0: int, dim1: int) -> Tensor:
-    made: Tensor = _transpose_again(x, dim0, dim1)
-    return made
+    return _transpose_again(x, dim0, dim1)
 
 
 def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -708,29 +626,26 @@ def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
 
 
 def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
-    made: Tensor = (
+    return (
         _squeeze_again(x)
         if dim is None
         else _squeeze_dims_again(x, tuple(dim))
         if isinstance(dim, (tuple, list))
         else _squeeze_dim_again(x, dim)
     )
-    return made
 
 
 def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
-    made: Tensor = _unsqueeze_again(x, dim)
-    return made
+    return _unsqueeze_again(x, dim)
 
 
 def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     array = x._array
-    size = views._ints("as_strided_", "size", (size,))
-    stride = views._ints("as_strided_", "stride", (stride,))
+    size = ints_of("as_strided_", "size", (size,))
+    stride = ints_of("as_strided_", "stride", (stride,))
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, offset)
-    made: Tensor = _strided_again(x, place, places.place(array, array))
-    return made
+    return _strided_again(x, place, places.place(array, array))
 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from tinytorch.core.dtypes import get_default_dtype
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.create import arange
+from tinytorch.ops.rearrange import roll
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import roll
+from tinytorch.ops.sequences import arange
 
 
 @public("fft.fftfreq")

@@ -8,7 +8,7 @@ from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.layout import strided
 from tinytorch.core.op import operator_of, refuse_booleans
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops import index, pointwise, special
+from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
 from tinytorch.ops.linalg import products as linalg
 from tinytorch.ops.register import members, public
 
@@ -50,13 +50,13 @@ def _comparison(op: Any) -> Any:
 
 # add_, sub_, div_ and clamp_ have arguments of their own, so their in-place forms stand here.
 _add, _sub, _mul, _div = (
-    in_place(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+    in_place(each) for each in (arithmetic.plus, arithmetic.minus, arithmetic.mul, arithmetic.true_divide)
 )
-_div_rounded = {"trunc": in_place(pointwise._div_trunc, "div_"), "floor": in_place(pointwise._div_floor, "div_")}
-_clamp = in_place(pointwise._clamp, "clamp_")
-_clamp_to_tensors = in_place(pointwise._clamp_to_tensors, "clamp_")
-_pow, _pow_to = (in_place(each, "pow_") for each in (pointwise._raised, pointwise._raised_to))
-_lerp, _lerp_to = (in_place(each, "lerp_") for each in (pointwise._lerp, pointwise._lerp_to))
+_div_rounded = {"trunc": in_place(arithmetic._div_trunc, "div_"), "floor": in_place(arithmetic._div_floor, "div_")}
+_clamp = in_place(arithmetic._clamp, "clamp_")
+_clamp_to_tensors = in_place(arithmetic._clamp_to_tensors, "clamp_")
+_pow, _pow_to = (in_place(each, "pow_") for each in (transcendental._raised, transcendental._raised_to))
+_lerp, _lerp_to = (in_place(each, "lerp_") for each in (arithmetic._lerp, arithmetic._lerp_to))
 
 
 def _check_read(self: Tensor, other: Any) -> None:
@@ -74,7 +74,7 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
         tensor([31., 42.])
     """
     _check_read(self, other)
-    return _add(self, pointwise.scaled("add_", self, other, alpha))
+    return _add(self, arithmetic.scaled("add_", self, other, alpha))
 
 
 @public("", method="sub_ subtract_")
@@ -87,7 +87,7 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """
     _check_read(self, other)
     refuse_booleans(self, other)
-    return _sub(self, pointwise.scaled("sub_", self, other, alpha))
+    return _sub(self, arithmetic.scaled("sub_", self, other, alpha))
 
 
 @public("", method="div_ divide_")
@@ -114,7 +114,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor) or not self.dtype.is_floating_point:
-        return _clamp_to_tensors(self, *pointwise.bounds_of(self, min, max))
+        return _clamp_to_tensors(self, *arithmetic.bounds_of(self, min, max))
     return _clamp(self, min, max)
 
 
@@ -126,9 +126,9 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
         >>> torch.tensor([0.0, 10.0]).lerp_(torch.tensor([10.0, 20.0]), 0.5)
         tensor([ 5., 15.])
     """
-    pointwise._check_same_dtype("end", end, self)
+    arithmetic._check_same_dtype("end", end, self)
     if isinstance(weight, Tensor):
-        return _lerp_to(self, end, pointwise.lerp_weight(self, weight))
+        return _lerp_to(self, end, arithmetic.lerp_weight(self, weight))
     return _lerp(self, end, weight)
 
 
@@ -141,8 +141,8 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([31., 81.])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = pointwise.factor_of_products("addcmul_", tensor1, tensor2, value)
-    pointwise.check_products(self, tensor1, tensor2)
+        tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", tensor1, tensor2, value)
+    arithmetic.check_products(self, tensor1, tensor2)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
 
 
@@ -155,8 +155,8 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
         tensor([6., 6.])
     """
     if type(value) is not int and type(value) is not float:
-        tensor1, tensor2, value = pointwise.factor_of_products("addcdiv_", tensor1, tensor2, value)
-    pointwise.check_true_division(tensor1, tensor2)
+        tensor1, tensor2, value = arithmetic.factor_of_products("addcdiv_", tensor1, tensor2, value)
+    arithmetic.check_true_division(tensor1, tensor2)
     return _add(self, tensor1 / tensor2 if value == 1 else value * tensor1 / tensor2)
 
 
@@ -169,9 +169,9 @@ def pow_(self: Tensor, exponent: Any) -> Tensor:
         tensor([4., 9.])
     """
     if type(exponent) is int:
-        pointwise.check_exponent(self, exponent)
+        transcendental.check_exponent(self, exponent)
     elif type(exponent) is bool and self._array.dtype == bool:
-        return self.copy_(pointwise.pow(self, exponent))
+        return self.copy_(transcendental.pow(self, exponent))
     return (_pow_to if isinstance(exponent, Tensor) else _pow)(self, exponent)
 
 
@@ -179,11 +179,11 @@ def invert(self: Tensor) -> Tensor:
     """Return `~self`; see `bitwise_not`."""
     if self.dtype.is_floating_point:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-    return pointwise.bitwise_not(self)
+    return compare.bitwise_not(self)
 
 
 _plus, _minus, _times, _over = (
-    operator_of(each) for each in (pointwise.plus, pointwise.minus, pointwise.mul, pointwise.true_divide)
+    operator_of(each) for each in (arithmetic.plus, arithmetic.minus, arithmetic.mul, arithmetic.true_divide)
 )
 _over_in_place, _from_the_right = _operator(_div), _operator(_divided_by)
 
@@ -192,7 +192,7 @@ OPERATORS: dict[str, Any] = {
     "__radd__": _plus,
     "__iadd__": _operator(_add),
     "__sub__": _minus,
-    "__rsub__": _operator(pointwise.rsub),
+    "__rsub__": _operator(arithmetic.rsub),
     "__isub__": _operator(_sub),
     "__mul__": _times,
     "__rmul__": _times,
@@ -203,46 +203,46 @@ OPERATORS: dict[str, Any] = {
     "__div__": _over,
     "__rdiv__": _from_the_right,
     "__idiv__": _over_in_place,
-    "__floordiv__": _operator(pointwise.floor_divide),
-    "__rfloordiv__": _reflected(pointwise.floor_divide),
-    "__ifloordiv__": _operator(in_place(pointwise.floor_divide)),
-    "__mod__": _operator(pointwise.remainder),
-    "__rmod__": _reflected(pointwise.remainder),
-    "__imod__": _operator(in_place(pointwise.remainder)),
-    "__pow__": _operator(pointwise.pow),
-    "__rpow__": _reflected(pointwise.pow),
+    "__floordiv__": _operator(arithmetic.floor_divide),
+    "__rfloordiv__": _reflected(arithmetic.floor_divide),
+    "__ifloordiv__": _operator(in_place(arithmetic.floor_divide)),
+    "__mod__": _operator(arithmetic.remainder),
+    "__rmod__": _reflected(arithmetic.remainder),
+    "__imod__": _operator(in_place(arithmetic.remainder)),
+    "__pow__": _operator(transcendental.pow),
+    "__rpow__": _reflected(transcendental.pow),
     "__ipow__": _operator(pow_),
-    "__neg__": pointwise.neg,
-    "__pos__": pointwise.positive,
-    "__abs__": pointwise.abs,
+    "__neg__": arithmetic.neg,
+    "__pos__": arithmetic.positive,
+    "__abs__": arithmetic.abs,
     "__invert__": invert,
-    "__and__": _operator(pointwise.bitwise_and),
-    "__rand__": _operator(pointwise.bitwise_and),
-    "__iand__": _operator(in_place(pointwise.bitwise_and)),
-    "__or__": _operator(pointwise.bitwise_or),
-    "__ror__": _operator(pointwise.bitwise_or),
-    "__ior__": _operator(in_place(pointwise.bitwise_or)),
-    "__xor__": _operator(pointwise.bitwise_xor),
-    "__rxor__": _operator(pointwise.bitwise_xor),
-    "__ixor__": _operator(in_place(pointwise.bitwise_xor)),
-    "__lshift__": _operator(pointwise.bitwise_left_shift),
-    "__rshift__": _operator(pointwise.bitwise_right_shift),
-    "__rlshift__": _reflected(pointwise.bitwise_left_shift),
-    "__rrshift__": _reflected(pointwise.bitwise_right_shift),
-    "__ilshift__": _operator(in_place(pointwise.bitwise_left_shift)),
-    "__irshift__": _operator(in_place(pointwise.bitwise_right_shift)),
+    "__and__": _operator(compare.bitwise_and),
+    "__rand__": _operator(compare.bitwise_and),
+    "__iand__": _operator(in_place(compare.bitwise_and)),
+    "__or__": _operator(compare.bitwise_or),
+    "__ror__": _operator(compare.bitwise_or),
+    "__ior__": _operator(in_place(compare.bitwise_or)),
+    "__xor__": _operator(compare.bitwise_xor),
+    "__rxor__": _operator(compare.bitwise_xor),
+    "__ixor__": _operator(in_place(compare.bitwise_xor)),
+    "__lshift__": _operator(compare.bitwise_left_shift),
+    "__rshift__": _operator(compare.bitwise_right_shift),
+    "__rlshift__": _reflected(compare.bitwise_left_shift),
+    "__rrshift__": _reflected(compare.bitwise_right_shift),
+    "__ilshift__": _operator(in_place(compare.bitwise_left_shift)),
+    "__irshift__": _operator(in_place(compare.bitwise_right_shift)),
     "__matmul__": linalg.operator_matmul,
     "__rmatmul__": linalg.operator_rmatmul,
-    "__eq__": _comparison(pointwise.eq),
-    "__ne__": _comparison(pointwise.ne),
-    "__lt__": _comparison(pointwise.lt),
-    "__le__": _comparison(pointwise.le),
-    "__gt__": _comparison(pointwise.gt),
-    "__ge__": _comparison(pointwise.ge),
+    "__eq__": _comparison(compare.eq),
+    "__ne__": _comparison(compare.ne),
+    "__lt__": _comparison(compare.lt),
+    "__le__": _comparison(compare.le),
+    "__gt__": _comparison(compare.gt),
+    "__ge__": _comparison(compare.ge),
     "__delitem__": index.delitem,
     "__getitem__": index.getitem,
     "__setitem__": index.setitem,
-    "where": index.where_method,
+    "where": masks.where_method,
     "polygamma": special.polygamma_method,
 }
 members(OPERATORS)

@@ -18,11 +18,9 @@ from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local, recording
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
-from tinytorch.ops import pointwise
+from tinytorch.ops import arithmetic
 from tinytorch.ops.autocast import outside
 from tinytorch.ops.create import bring_to
-
-__all__ = ["RULES", "into", "resized"]
 
 Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 
@@ -376,9 +374,9 @@ def _typed(function: Any, rule: Rule, name: str, out: Tensor, args: tuple[Any, .
 
 #: The ops that functions with more arguments are without those.
 _PLAIN: dict[Any, Any] = {
-    pointwise.add: pointwise.plus,
-    pointwise.sub: pointwise.minus,
-    pointwise.div: pointwise.true_divide,
+    arithmetic.add: arithmetic.plus,
+    arithmetic.sub: arithmetic.minus,
+    arithmetic.div: arithmetic.true_divide,
 }
 
 

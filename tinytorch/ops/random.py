@@ -6,8 +6,8 @@ probabilities or means has zero gradients, as in PyTorch.
 
 To add one: a kernel in `kernels/random.py` draws PyTorch's numbers in PyTorch's order. What makes a tensor fills a
 `blank` one by `_fill`, as `rand`; a method that writes over its tensor calls `_fill` alone, as `normal_`; where tensors
-among the arguments have (zero) gradients it is an `op`, as `poisson`. What PyTorch has in `torch.random` is named in
-`tinytorch/random.py`.
+among the arguments have (zero) gradients it is an `op`, as `poisson` in `rejection.py`. What PyTorch has in
+`torch.random` is named in `tinytorch/random.py`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,12 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write
-from tinytorch.kernels import implicit, rejection
 from tinytorch.kernels import random as kernels
+from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.limits import limits_of
-from tinytorch.ops.pointwise import zero_gradient
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor, check_tensors, renamed
-
-__all__ = ["Generator", "default_generator"]
 
 
 class Generator:
@@ -1160,218 +1157,3 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.tensor_name}")
     mask.bernoulli_(1 - p)
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
-
-
-# By rejection ------------------------------------------------------------------------------------
-
-
-def _number_drawn(kernel: str, draw: Callable[..., Any], source: kernels.Source, first: Any, *others: Any) -> Any:
-    """Return what `draw` makes of arrays, in the dtype of the first; `kernel` names it in errors."""
-    kind = dtypes.from_numpy_dtype(first.dtype)
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-    for other in others:
-        if other.dtype != first.dtype:
-            found = dtypes.from_numpy_dtype(other.dtype).tensor_name
-            raise RuntimeError(f"Found dtype {found} but expected {kind.tensor_name}")
-    out = np.empty_like(first, order="C")
-    if out.size:
-        with source.lock:
-            out[...] = draw(source)
-    return out
-
-
-def _missing_derivative(name: str) -> Callable[[Tensor], Any]:
-    def formula(g: Tensor) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return formula
-
-
-@op(name="Poisson", x=zero_gradient)
-def _poisson(x: Any, source: Any) -> Any:
-    def draw(source: kernels.Source) -> Any:
-        if not x.min() >= 0 or np.isinf(x).any():
-            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-        return rejection.poisson(x.astype(np.float64), source)
-
-    return _number_drawn("poisson_cpu", draw, source, x)
-
-
-@public()
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson numbers, each with the rate that `input` holds.
-
-    Args:
-        input: the rates, of floating point.
-        generator: where the numbers come from.
-
-    Returns:
-        A tensor like `input` through which no gradient flows (it is zero).
-
-    Raises:
-        RuntimeError: a rate is negative.
-        NotImplementedError: the rates are not of floating point.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.poisson(torch.tensor([0.0, 3.0, 30.0]))
-        tensor([ 0.,  6., 27.])
-    """
-    check_tensor(input, "poisson")
-    return _poisson(input, _source("poisson", generator))
-
-
-@op(name="NotImplemented", count=_missing_derivative("binomial"), p=_missing_derivative("binomial"))
-def _binomial(count: Any, p: Any, source: Any) -> Any:
-    first = np.empty_like(count, shape=np.broadcast_shapes(count.shape, p.shape))
-    _check_single_or_double("binomial_cpu", first)
-
-    def draw(source: kernels.Source) -> Any:
-        n, each = np.broadcast_arrays(count, p)
-        return rejection.binomial(n.astype(np.float64), each.astype(np.float64), source)
-
-    return _number_drawn("binomial_cpu", draw, source, first, p)
-
-
-_binomial.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
-@public()
-def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return numbers of successes in `count` trials, each of which succeeds with probability `prob`.
-
-    Args:
-        count: how many trials, of floating point.
-        prob: a tensor of the same dtype that can be broadcast with `count`.
-        generator: where the numbers come from.
-
-    Raises:
-        ValueError: `count` is not of floating point.
-        RuntimeError: the dtypes differ.
-
-    Example:
-        >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
-        tensor([ 0., 10.])
-    """
-    check_tensors("binomial", count=count, prob=prob)
-    for what, each in (("count", count), ("prob", prob)):
-        if not each.dtype.is_floating_point:
-            raise ValueError(f"binomial only supports floating-point dtypes for {what}, got: {each.dtype.tensor_name}")
-    return _binomial(count, prob, _source("binomial", generator))
-
-
-def _check_single_or_double(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error for dtypes that its gamma functions lack."""
-    if x.dtype not in (np.float32, np.float64):
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
-
-
-@op(name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
-def _gamma(x: Any, source: Any) -> Any:
-    _check_single_or_double("gamma_cpu", x)
-    out = np.empty_like(x, order="C")
-    if out.size:
-        with source.lock:
-            np.copyto(out, rejection.gamma(x, source), casting="same_kind")
-        # As C's fmax: not a number is taken for the least.
-        np.fmax(out, np.finfo(x.dtype).tiny, out=out)
-    return out
-
-
-def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return numbers of the gamma distributions of shape `input` and rate 1.
-
-    The gradient tells how the numbers move with the shape; PyTorch's is an approximation to 3 or 4
-    digits, this one has full precision (`kernels/implicit.py`).
-
-    Raises:
-        NotImplementedError: `input` is neither float32 nor float64.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch._standard_gamma(torch.ones(2))
-        tensor([2.8824, 0.4546])
-    """
-    check_tensor(input, "_standard_gamma")
-    return _gamma(input, _source("_standard_gamma", generator))
-
-
-def _no_second(g: Tensor) -> Any:
-    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
-
-
-@op(name="StandardGammaGrad", x=_no_second, output=_no_second)
-def _gamma_grad(x: Any, output: Any) -> Any:
-    _check_single_or_double("_standard_gamma_grad_cpu", x)
-    x, output = np.broadcast_arrays(x, output)
-    return implicit.gamma(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
-
-
-def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
-    """Return the derivative of gamma numbers `output` by their shape `input`.
-
-    Example:
-        >>> torch._standard_gamma_grad(torch.ones(1), torch.ones(1))
-        tensor([1.1736])
-    """
-    return _gamma_grad(input, output)
-
-
-@op(name="NotImplemented", x=_missing_derivative("_sample_dirichlet"))
-def _dirichlet(x: Any, source: Any) -> Any:
-    _check_single_or_double("dirichlet", x)
-    out = np.empty_like(x, order="C")
-    if out.size:
-        with source.lock:
-            numbers = rejection.gamma(x.astype(np.float64), source)
-        numbers = np.fmax(numbers, np.finfo(np.float64).tiny)
-        if x.ndim:
-            numbers /= np.add.reduce(numbers, -1, keepdims=True)
-        else:
-            numbers = np.ones(())
-        greatest = np.nextafter(x.dtype.type(1), x.dtype.type(0))
-        out[...] = np.clip(numbers, np.finfo(x.dtype).tiny, greatest)
-    return out
-
-
-_dirichlet.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
-
-
-def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return points of the simplex, of the Dirichlet distributions that the last dimension holds.
-
-    Raises:
-        NotImplementedError: `input` is neither float32 nor float64.
-
-    Example:
-        >>> x = torch._sample_dirichlet(torch.ones(5, 3))
-        >>> torch.allclose(x.sum(-1), torch.ones(5))
-        True
-    """
-    check_tensor(input, "_sample_dirichlet")
-    return _dirichlet(input, _source("_sample_dirichlet", generator))
-
-
-@op(
-    name="DirichletGrad",
-    x=_missing_derivative("_dirichlet_grad"),
-    alpha=_missing_derivative("_dirichlet_grad"),
-    total=_missing_derivative("_dirichlet_grad"),
-)
-def _beta_grad(x: Any, alpha: Any, total: Any) -> Any:
-    _check_single_or_double("_dirichlet_grad_cpu", x)
-    arrays = [each.astype(np.float64) for each in np.broadcast_arrays(x, alpha, total)]
-    return implicit.dirichlet(*arrays).astype(x.dtype)
-
-
-def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    """Return the derivative by `alpha` of beta numbers x, of alpha and total - alpha, over 1 - x.
-
-    Example:
-        >>> x, one = torch.full((1,), 0.5), torch.ones(1)
-        >>> torch._dirichlet_grad(x, one, 2 * one)
-        tensor([0.6931])
-    """
-    return _beta_grad(x, alpha, total)

@@ -13,14 +13,16 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.op import op
+from tinytorch.core.op import NUMPY_DIMS, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
-from tinytorch.ops.pointwise import abs as absolute
-from tinytorch.ops.pointwise import exp, isnan, maximum, minimum, sign
+from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
+from tinytorch.ops.arithmetic import abs as absolute
+from tinytorch.ops.arithmetic import maximum, minimum, sign
+from tinytorch.ops.compare import isnan
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor, renamed
+from tinytorch.ops.transcendental import exp
 
 _INT64 = np.dtype(np.int64)
 
@@ -30,30 +32,13 @@ _smallest: Any = np.minimum.reduce
 _multiply: Any = np.multiply.reduce
 
 
-def _numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function with `dim` and `keepdim` understand `axis` and `keepdims` too."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-        return function(*args, **kwargs)
-
-    return call
-
-
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `_numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
+    """As `numpy_names`, of a function whose second argument is a dimension or a tensor: by its name, the former."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            for name, own in (("axis", "dim"), ("keepdims", "keepdim")):
-                if name in kwargs:
-                    kwargs[own] = kwargs.pop(name)
+            kwargs = {NUMPY_DIMS.get(key, key): value for key, value in kwargs.items()}
             if isinstance(kwargs.get("dim"), Tensor):
                 kwargs["dim"] = kernels.int_of(kwargs["dim"], function.__name__, "dim")
         return function(*args, **kwargs)
@@ -187,7 +172,7 @@ def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
 
 
 @public(method=True, out="nansum")
-@_numpy_names
+@numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean as `mean` does, of the elements that are not NaN.
 
@@ -286,7 +271,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
 
 
 @public(method=True, out="typed", autocast="float32")
-@_numpy_names
+@numpy_names
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of all elements, or along the dimension `dim`.
 
@@ -646,7 +631,7 @@ def _aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @public(method=True, out="exact")
-@_numpy_names
+@numpy_names
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
@@ -754,7 +739,7 @@ def _cummin(x: Any, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@_numpy_names
+@numpy_names
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the running maxima along `dim`, as a named tuple `(values, indices)`.
 
@@ -767,7 +752,7 @@ def cummax(input: Tensor, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@_numpy_names
+@numpy_names
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the running minima along `dim`, as a named tuple `(values, indices)`.
 
@@ -833,7 +818,7 @@ _nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
 
 
 @public(method=True, out="median")
-@_numpy_names
+@numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median; or along `dim` with its index. Of an even number it is the lower one.
 
@@ -858,7 +843,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="median")
-@_numpy_names
+@numpy_names
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median as `median` does, of the elements that are not NaN.
 
@@ -956,7 +941,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -977,12 +962,11 @@ def var(
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
         tensor(1.2500)
     """
-    made: Tensor = _moment(_var, "var", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_var, "var", input, dim, unbiased, keepdim, correction)
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -994,12 +978,11 @@ def std(
         >>> torch.std(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), dim=1)
         tensor([1.4142, 2.8284])
     """
-    made: Tensor = _moment(_std, "std", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_std, "std", input, dim, unbiased, keepdim, correction)
 
 
 @public()
-@_numpy_names
+@numpy_names
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -1009,12 +992,11 @@ def var_mean(
         >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(_var_mean, "var_mean", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_var_mean, "var_mean", input, dim, unbiased, keepdim, correction)
 
 
 @public()
-@_numpy_names
+@numpy_names
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -1024,8 +1006,7 @@ def std_mean(
         >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
         (tensor(1.), tensor(2.))
     """
-    made: tuple[Tensor, Tensor] = _moment(_std_mean, "std_mean", input, dim, unbiased, keepdim, correction)
-    return made
+    return _moment(_std_mean, "std_mean", input, dim, unbiased, keepdim, correction)
 
 
 # Norms --------------------------------------------------------------------------------------------
@@ -1069,7 +1050,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
 
 
 @public("linalg.vector_norm", out="exact")
-@_numpy_names
+@numpy_names
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
@@ -1109,11 +1090,10 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
             f"{name}: the dtype of the input ({input.dtype.tensor_name}) should be convertible without narrowing to "
             f"the specified dtype ({dtype.tensor_name})"
         )
-    wide: Tensor = input.to(dtype)
-    return wide
+    return input.to(dtype)
 
 
-_vector_norm = vector_norm.__wrapped__  # type: ignore[attr-defined]
+_vector_norm = vector_norm.__wrapped__
 
 
 def norm(
@@ -1146,8 +1126,7 @@ def norm(
         p = 2
     elif isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    made: Tensor = _vector_norm(input, p, dim, keepdim, dtype=dtype)
-    return made
+    return _vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
 @public(also="special.logsumexp", method=True, out="logsumexp")

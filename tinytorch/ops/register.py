@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from tinytorch.core import op as core
 from tinytorch.core.inplace import in_place as in_place_of
+from tinytorch.core.op import NUMPY
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
@@ -38,11 +39,6 @@ methods: dict[str, Any] = {}
 Operands = tuple[bool, tuple[str, ...]]
 
 _NOT_GIVEN: Any = object()
-
-#: NumPy's names of arguments, which PyTorch's functions understand, and "self" of calls with a number first.
-NUMPY = {
-    "a": "input", "x": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim", "self": "input",
-}  # fmt: skip
 
 #: Functions that ask nobody for an answer, as PyTorch's do not.
 _SILENT = frozenset("as_tensor broadcast_shapes from_numpy is_storage manual_seed tensor".split())

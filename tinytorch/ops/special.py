@@ -23,15 +23,11 @@ from tinytorch.kernels import bessel, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops import limits, return_types
-from tinytorch.ops import pointwise as basic
-from tinytorch.ops.pointwise import exp, log, pow, sgn, zero_gradient
+from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
+from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
-from tinytorch.ops.shape import axis_is_dim, check_tensor, renamed
-
-
-def _no_derivative(what: str) -> NoReturn:
-    raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+from tinytorch.ops.transcendental import exp, log, pow
 
 
 def _refusing(
@@ -150,8 +146,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         DLMF 5.15.2: as a value of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
-    out: Tensor = _polygamma(input, _order(n))
-    return out
+    return _polygamma(input, _order(n))
 
 
 def _order(n: Any) -> int:
@@ -185,8 +180,7 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
         >>> x
         tensor([1.6449, 0.2838])
     """
-    out: Tensor = _write_polygamma(self, _order(n))
-    return out
+    return _write_polygamma(self, _order(n))
 
 
 def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
@@ -220,8 +214,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         tensor([0.4516, 1.5502])
     """
     check_tensor(input, "mvlgamma")
-    out: Tensor = _mvlgamma(input, _dimension(p))
-    return out
+    return _mvlgamma(input, _dimension(p))
 
 
 def _dimension(p: Any) -> int:
@@ -245,8 +238,7 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
         >>> x
         tensor([0.0000, 1.7918])
     """
-    out: Tensor = _write_mvlgamma(self, _dimension(p))
-    return out
+    return _write_mvlgamma(self, _dimension(p))
 
 
 def _density(x: Tensor, y: Tensor) -> Tensor:
@@ -256,7 +248,7 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
 
 igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igamma", _refusing("igamma", gamma.igamma, integers=True),
-    x=lambda g: _no_derivative("igamma: input"), y=lambda g, x, y: g * _density(x, y),
+    x=not_derived("igamma: input"), y=lambda g, x, y: g * _density(x, y),
     doc="""Return the regularized lower incomplete gamma function P(input, other).
 
     Raises:
@@ -272,7 +264,7 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
     "igammac", _refusing("igammac", gamma.igammac, integers=True),
-    x=lambda g: _no_derivative("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
+    x=not_derived("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
     doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
     Raises:
@@ -288,7 +280,7 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
 )))  # fmt: skip
 zeta = pointwise(
     "special_zeta", _refusing("zeta", gamma.zeta, half=True), floating=True,
-    x=lambda g: _no_derivative("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
+    x=not_derived("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
     doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
     Example:
@@ -319,13 +311,13 @@ erfinv = pointwise(
 
 
 def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
+    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
 
 
 def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = basic.logical_not(basic.abs(x) > limits.finfo(x.dtype).eps)
+    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
     safe = x.masked_fill(tiny, 1)
     return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
 
@@ -534,7 +526,7 @@ xlog1py = pointwise(
 )  # fmt: skip
 logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
     "logaddexp2", _refusing("logaddexp2", _wide(np.logaddexp2), integers=True),
-    x=lambda g, x, y: g / (1 + basic.exp2(y - x)), y=lambda g, x, y: g / (1 + basic.exp2(x - y)),
+    x=lambda g, x, y: g / (1 + transcendental.exp2(y - x)), y=lambda g, x, y: g / (1 + transcendental.exp2(x - y)),
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:
@@ -573,8 +565,7 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         tensor([0.0000, 2.1972, 4.5951])
     """
     check_tensor(input, "logit")
-    out: Tensor = _logit(input, eps)
-    return out
+    return _logit(input, eps)
 
 
 _write_logit = in_place(_logit, "logit_")
@@ -590,8 +581,7 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         >>> x
         tensor([0.0000, 1.3863])
     """
-    out: Tensor = _write_logit(input, eps)
-    return out
+    return _write_logit(input, eps)
 
 
 def _log_sums(x: Any, dim: int) -> Any:
@@ -645,7 +635,7 @@ def _logcumsumexp(x: Any, dim: int) -> Any:
 
 
 @public(method=True, out="cummax")
-@axis_is_dim
+@numpy_names
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 
@@ -658,8 +648,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
     check_tensor(input, "logcumsumexp")
-    out: Tensor = _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
-    return out
+    return _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
 
 
 # Floating-point numbers and integers --------------------------------------------------------------
@@ -742,17 +731,13 @@ lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensor
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
-def _no_step_derivative(g: Tensor) -> NoReturn:
-    raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-
 def _step(x: Any, values: Any) -> Any:
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
 _heaviside = renamed(
     pointwise(
-        "heaviside", _step, x=_no_step_derivative, y=_no_step_derivative,
+        "heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside"),
         doc="""Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
 
     Raises:
@@ -778,8 +763,7 @@ def _check_step(input: Tensor, values: Tensor) -> None:
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
     _check_step(input, values)
-    out: Tensor = _heaviside(input, values)
-    return out
+    return _heaviside(input, values)
 
 
 heaviside.__doc__ = _heaviside.__doc__
@@ -797,8 +781,7 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
         tensor([0.0000, 0.5000, 1.0000])
     """
     _check_step(self, values)
-    out: Tensor = _write_heaviside(self, values)
-    return out
+    return _write_heaviside(self, values)
 
 
 @public("", method="float_power_")
@@ -819,12 +802,12 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
             f"the base given to float_power_ has dtype {self.dtype.tensor_name} but the operation's result requires "
             "dtype Double"
         )
-    out: Tensor = self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
-    return out
+    return self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
 
 
 _min_, _min_to_, _max_, _max_to_ = (
-    in_place(each) for each in (basic._clamp_min, basic._clamp_min_to, basic._clamp_max, basic._clamp_max_to)
+    in_place(each)
+    for each in (arithmetic._clamp_min, arithmetic._clamp_min_to, arithmetic._clamp_max, arithmetic._clamp_max_to)
 )
 
 
@@ -838,9 +821,8 @@ def clamp_min_(input: Tensor, min: Any) -> Tensor:
         >>> x
         tensor([2., 4.])
     """
-    number = basic.takes_number("clamp_min_", input, min)
-    out: Tensor = _min_(input, min) if number else _min_to_(input, basic.bounds_of(input, min, None)[0])
-    return out
+    number = arithmetic.takes_number("clamp_min_", input, min)
+    return _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
 
 
 @public(method=True)
@@ -853,9 +835,8 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
         >>> x
         tensor([1., 2.])
     """
-    number = basic.takes_number("clamp_max_", input, max)
-    out: Tensor = _max_(input, max) if number else _max_to_(input, basic.bounds_of(input, None, max)[1])
-    return out
+    number = arithmetic.takes_number("clamp_max_", input, max)
+    return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 
 
 # Of complex numbers, for real ones ----------------------------------------------------------------
@@ -969,8 +950,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
     def polynomial(input: Any, n: Any) -> Tensor:
         if not isinstance(input, Tensor) and not isinstance(n, Tensor):
             raise no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
-        out: Tensor = made(input, n)
-        return out
+        return made(input, n)
 
     polynomial.__name__ = polynomial.__qualname__ = name
     polynomial.__doc__ = made.__doc__

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,18 @@ from tinytorch.kernels import statistics as kernels
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.create import linspace
-from tinytorch.ops.index import gather, index_reduce, index_select, sort, where
-from tinytorch.ops.pointwise import ceil, floor, lerp, logical_xor, round
-from tinytorch.ops.reduce import _check_some, _numpy_names, _selection
+from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names
+from tinytorch.ops.arithmetic import ceil, floor, lerp, round
+from tinytorch.ops.compare import logical_xor
+from tinytorch.ops.index import index_select
+from tinytorch.ops.join import cat
+from tinytorch.ops.masks import where
+from tinytorch.ops.reduce import _check_some, _selection
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import axis_is_dim, cat, check_tensor, movedim, narrow, reshape, squeeze
+from tinytorch.ops.scatter import gather, index_reduce
+from tinytorch.ops.sequences import linspace
+from tinytorch.ops.shape import movedim, narrow, reshape, squeeze
+from tinytorch.ops.sort import sort
 
 _INT64 = np.dtype(np.int64)
 
@@ -60,7 +66,7 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
 
 
 @public(method=True, out="mode")
-@_numpy_names
+@numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
 
@@ -115,7 +121,7 @@ def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> A
 
 
 @public(method=True, out="kthvalue")
-@_numpy_names
+@numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
 
@@ -212,7 +218,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 
 
 @public(method=True, out="quantile", autocast="float32")
-@_numpy_names
+@numpy_names
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN where there is a NaN.
 
@@ -237,7 +243,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
 
 
 @public(method=True, out="quantile", autocast="float32")
-@_numpy_names
+@numpy_names
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -253,14 +259,7 @@ def nanquantile(
 # Histograms ---------------------------------------------------------------------------------------
 
 
-def _refused(name: str) -> Callable[[Any], Any]:
-    def refuse(g: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
-@op(x=_refused("histogram"), weight=_refused("histogram"), outputs=0, name="NotImplemented")
+@op(x=not_implemented("histogram"), weight=not_implemented("histogram"), outputs=0, name="NotImplemented")
 def _histogram(x: Any, weight: Any, columns: Sequence[Any], edges: Sequence[Any], density: bool) -> Any:
     out = kernels.counted(list(columns), list(edges), None if weight is None else weight.reshape(-1), x.dtype)
     if density:
@@ -368,8 +367,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if given is None and not x.size:
         given = [(float(min), float(max))]
     ((low, high),) = kernels.outer_edges([x], given, "torch.histc", 1.0)
-    made: Tensor = wrap(kernels.counted_evenly(x, bins, low, high))
-    return made
+    return wrap(kernels.counted_evenly(x, bins, low, high))
 
 
 @public(method=True, out="histogram")
@@ -455,7 +453,7 @@ def histogramdd(
 
 
 @public(method=True, out="castable")
-@_numpy_names
+@numpy_names
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
@@ -506,7 +504,7 @@ def diff(
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Return estimates of the partial derivatives of a function from its values on a grid.
 
@@ -637,8 +635,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        none: Tensor = wrap(np.empty_like(array, shape=(0,)))
-        return none
+        return wrap(np.empty_like(array, shape=(0,)))
     of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.fromiter(itertools.chain.from_iterable(of(range(len(array)), r)), _INT64)
     return reshape(index_select(input, 0, wrap(places)), (-1, r) if places.size else (0, r))

@@ -18,20 +18,17 @@ from tinytorch.ops.register import members
 
 def _ndim(self: Tensor) -> int:
     """The number of dimensions."""
-    ndim: int = self._array.ndim
-    return ndim
+    return self._array.ndim
 
 
 def _itemsize(self: Tensor) -> int:
     """Bytes of one element."""
-    size: int = self._array.itemsize
-    return size
+    return self._array.itemsize
 
 
 def _nbytes(self: Tensor) -> int:
     """Bytes of all elements."""
-    size: int = self._array.size * self._array.itemsize
-    return size
+    return self._array.size * self._array.itemsize
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -94,8 +91,7 @@ def tolist(self: Tensor) -> Any:
 def _len(self: Tensor) -> int:
     if self._array.ndim == 0:
         raise TypeError("len() of a 0-d tensor")
-    length: int = self._array.shape[0]
-    return length
+    return self._array.shape[0]
 
 
 def _bool(self: Tensor) -> bool:
@@ -148,8 +144,7 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    flipped: Tensor = self.flip(0) if self._array.ndim else self
-    return flipped
+    return self.flip(0) if self._array.ndim else self
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -166,8 +161,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
         )
     if id(self) in memo:
-        found: Tensor = memo[id(self)]
-        return found
+        return memo[id(self)]
     made = wrap(_copied(self._array, memo), type(self))
     memo[id(self)] = made
     made._requires_grad = self._requires_grad
@@ -238,8 +232,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
-    made: Tensor = wrap(array, cls)
-    return made
+    return wrap(array, cls)
 
 
 def _refuse_new(args: Any) -> NoReturn:

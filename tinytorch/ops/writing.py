@@ -15,8 +15,6 @@ from tinytorch.core.op import NUMBERS, op, translated
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import count_write, expanded, shared_places
 
-__all__ = ["on_one_memory", "writing"]
-
 
 def writing(
     *,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.pointwise import maximum
+from tinytorch.ops.arithmetic import maximum
 from tinytorch.optim.optimizer import (
     LATER,
     Optimizer,

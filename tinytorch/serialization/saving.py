@@ -19,7 +19,7 @@ from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.nn.parameter import Parameter
-from tinytorch.ops.memory import TypedStorage, UntypedStorage
+from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
 from tinytorch.serialization.storage import Storage, _address
 

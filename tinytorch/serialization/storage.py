@@ -7,7 +7,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from tinytorch.core import dtypes
-from tinytorch.ops.memory import TypedStorage, UntypedStorage
+from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 
 class Storage:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.ops.arithmetic import isclose
 from tinytorch.ops.create import as_tensor, tensor
-from tinytorch.ops.pointwise import isclose
 
 __all__ = ["assert_allclose", "assert_close"]
 

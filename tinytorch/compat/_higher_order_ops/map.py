@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.ops.shape import stack
+from tinytorch.ops.join import stack
 from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["map"]

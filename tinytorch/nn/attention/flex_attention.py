@@ -15,8 +15,9 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.functional import pad, softmax
-from tinytorch.ops.create import arange, zeros
-from tinytorch.ops.index import where
+from tinytorch.ops.create import zeros
+from tinytorch.ops.masks import where
+from tinytorch.ops.sequences import arange
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask",

@@ -23,9 +23,10 @@ from tinytorch.nn.functional import activation, layers, loss, padding, pooling, 
 from tinytorch.ops import copies as _copies  # noqa: F401
 from tinytorch.ops import register as _register
 from tinytorch.ops.linalg import matrices as _matrices  # noqa: F401
+from tinytorch.ops.nn import activation as _activation  # noqa: F401
 from tinytorch.ops.nn import attention as _attention  # noqa: F401
-from tinytorch.ops.nn import basic as _basic  # noqa: F401
 from tinytorch.ops.nn import conv as _conv  # noqa: F401
+from tinytorch.ops.nn import linear as _linear  # noqa: F401
 
 if TYPE_CHECKING:
     from tinytorch.nn.functional.activation import *  # noqa: F403
@@ -39,15 +40,14 @@ if TYPE_CHECKING:
     from tinytorch.ops.copies import pixel_shuffle as pixel_shuffle
     from tinytorch.ops.copies import pixel_unshuffle as pixel_unshuffle
     from tinytorch.ops.linalg.matrices import pdist as pdist
+    from tinytorch.ops.nn.activation import gelu as gelu
+    from tinytorch.ops.nn.activation import hardshrink as hardshrink
+    from tinytorch.ops.nn.activation import logsigmoid as logsigmoid
+    from tinytorch.ops.nn.activation import prelu as prelu
+    from tinytorch.ops.nn.activation import softplus as softplus
+    from tinytorch.ops.nn.activation import softshrink as softshrink
     from tinytorch.ops.nn.attention import multi_head_attention_forward as multi_head_attention_forward
     from tinytorch.ops.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
-    from tinytorch.ops.nn.basic import gelu as gelu
-    from tinytorch.ops.nn.basic import hardshrink as hardshrink
-    from tinytorch.ops.nn.basic import linear as linear
-    from tinytorch.ops.nn.basic import logsigmoid as logsigmoid
-    from tinytorch.ops.nn.basic import prelu as prelu
-    from tinytorch.ops.nn.basic import softplus as softplus
-    from tinytorch.ops.nn.basic import softshrink as softshrink
     from tinytorch.ops.nn.conv import conv1d as conv1d
     from tinytorch.ops.nn.conv import conv2d as conv2d
     from tinytorch.ops.nn.conv import conv3d as conv3d
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tinytorch.ops.nn.conv import conv_transpose3d as conv_transpose3d
     from tinytorch.ops.nn.conv import fold as fold
     from tinytorch.ops.nn.conv import unfold as unfold
+    from tinytorch.ops.nn.linear import linear as linear
 
 # All that is declared to be found here.
 __all__ = sorted(name.rpartition(".")[2] for name in _register.functions if name.startswith("nn.functional."))

@@ -12,9 +12,9 @@ import numpy as np
 from tinytorch.core.inplace import in_place
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.arguments import check_floating, check_tensor, renamed
+from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor, renamed
 
 __all__ = [
     "celu", "celu_", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
@@ -254,7 +254,7 @@ def rrelu(
             raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound:g}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    ops._check_floating("leaky_relu_cpu", input._array)
+    check_floating("leaky_relu_cpu", input._array)
     slopes = np.ones_like(input._array)
     if training:
         falling = input._array <= 0
@@ -414,7 +414,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if input.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    ops._check_floating("glu_cpu", input._array)
+    check_floating("glu_cpu", input._array)
     axis = ops._axis(dim, input.ndim)
     length = input.shape[axis]
     if length % 2:

@@ -15,13 +15,12 @@ from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
 from tinytorch.ops import autocast, limits
-from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
-from tinytorch.ops.nn.basic import linear
+from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.nn.norm import check_normalized_shape
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 # Linear -------------------------------------------------------------------------------------------
 
@@ -139,7 +138,7 @@ def embedding(
     if max_norm is not None:
         _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
-    return ops.embedding(weight, input, padding, scale_grad_by_freq)
+    return _embedding.rows_of(weight, input, padding, scale_grad_by_freq)
 
 
 @public("nn.functional.embedding_bag")
@@ -525,7 +524,7 @@ def layer_norm(
     except AttributeError:
         check_tensor(input, "layer_norm")
         raise
-    return ops.layer_norm(input, shape, weight, bias, eps)
+    return _norm.layer_norm(input, shape, weight, bias, eps)
 
 
 @public(also="nn.functional.rms_norm")

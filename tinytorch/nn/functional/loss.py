@@ -17,9 +17,10 @@ from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
-from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.arguments import check_floating
 from tinytorch.ops.nn import ctc as _ctc
-from tinytorch.ops.nn.basic import logsigmoid
+from tinytorch.ops.nn import loss as ops
+from tinytorch.ops.nn.activation import log_softmax, logsigmoid
 from tinytorch.ops.register import public
 
 __all__ = [
@@ -373,7 +374,7 @@ def cross_entropy(
         return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
     if label_smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    ops._check_floating("log_softmax_lastdim_kernel_impl", input._array)
+    check_floating("log_softmax_lastdim_kernel_impl", input._array)
     _check_labels(input, target, weight)
     if label_smoothing > 0:
         loss = ops.smoothed_cross_entropy
@@ -402,7 +403,7 @@ def _soft_cross_entropy(
     _check_class_weight(weight, classes)
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    gains = ops.log_softmax(input, dim) * target
+    gains = log_softmax(input, dim) * target
     if weight is not None:
         gains = gains * weight.reshape([classes if k == dim else 1 for k in range(input.ndim)])
     if reduction == "none":
@@ -446,7 +447,7 @@ def nll_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.ndim == 0:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    ops._check_floating("nll_loss_out_frame", input._array)
+    check_floating("nll_loss_out_frame", input._array)
     _check_labels(input, target, weight)
     out: Tensor = ops.nll_loss(input, target, weight, ignore_index, reduction)
     return out
@@ -947,7 +948,7 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
     """Raise PyTorch's errors unless the scores have 32 or 64 bits, and the labels are int64."""
     if input._array.dtype.itemsize == 2:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
-    ops._check_floating(kernel, input._array)
+    check_floating(kernel, input._array)
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
 

@@ -1,4 +1,4 @@
-"""Borders around tensors: `nn.functional.pad`, over `ops.nn.constant_pad` and `ops.resample.borders`."""
+"""Borders around tensors: `nn.functional.pad`, over `ops.rearrange.constant_pad` and `ops.nn.resample.borders`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
-from tinytorch.ops.nn import basic as ops
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import borders
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 __all__ = ["pad"]
 
@@ -59,7 +59,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        out: Tensor = ops.constant_pad(input, widths, 0 if value is None else value)
+        out: Tensor = constant_pad(input, widths, 0 if value is None else value)
         return out
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

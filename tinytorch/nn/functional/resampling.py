@@ -9,9 +9,9 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops import autocast
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn import resample
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 

@@ -10,7 +10,7 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.modules.container import ModuleList, Sequential
 from tinytorch.nn.modules.linear import Linear
 from tinytorch.nn.modules.module import Module
-from tinytorch.ops.shape import cat
+from tinytorch.ops.join import cat
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

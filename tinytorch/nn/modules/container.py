@@ -11,7 +11,7 @@ from typing import Any, Self, SupportsIndex
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
-from tinytorch.ops.memory import typename
+from tinytorch.ops.members import typename
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

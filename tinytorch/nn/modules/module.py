@@ -21,7 +21,7 @@ from tinytorch.nn.modules._state_dict import Saving
 from tinytorch.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 from tinytorch.nn.parameter import Buffer, Parameter
 from tinytorch.ops.create import empty_like
-from tinytorch.ops.memory import typename
+from tinytorch.ops.members import typename
 
 __all__ = [
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",

@@ -9,8 +9,8 @@ from typing import Any
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.create import tensor as make_tensor
+from tinytorch.ops.join import stack
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.shape import stack
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

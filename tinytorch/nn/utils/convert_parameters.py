@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.memory import typename
-from tinytorch.ops.shape import cat
+from tinytorch.ops.join import cat
+from tinytorch.ops.members import typename
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

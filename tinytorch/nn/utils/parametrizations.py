@@ -12,11 +12,12 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
 from tinytorch.nn.utils.weight_norm import norm_except, scaled
-from tinytorch.ops.create import eye, zeros_like
+from tinytorch.ops.create import zeros_like
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.matrices import geqrf, orgqr
 from tinytorch.ops.linalg.products import mv, vdot
 from tinytorch.ops.linalg.solve import matrix_exp, solve
-from tinytorch.ops.shape import cat
+from tinytorch.ops.sequences import eye
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

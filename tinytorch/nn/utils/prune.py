@@ -9,8 +9,8 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.create import ones_like, zeros_like
+from tinytorch.ops.join import cat
 from tinytorch.ops.random import rand, rand_like
-from tinytorch.ops.shape import cat
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",

@@ -9,10 +9,12 @@ import numpy as np
 
 from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.ops.create import arange, as_tensor, tensor
-from tinytorch.ops.index import index_select, sort
+from tinytorch.ops.create import as_tensor, tensor
+from tinytorch.ops.index import index_select
+from tinytorch.ops.join import cat
 from tinytorch.ops.nn import rnn
-from tinytorch.ops.shape import cat
+from tinytorch.ops.sequences import arange
+from tinytorch.ops.sort import sort
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",

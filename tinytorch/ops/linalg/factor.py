@@ -25,8 +25,9 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.create import eye, ones_like, zeros, zeros_like
-from tinytorch.ops.index import where
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names
+from tinytorch.ops.create import ones_like, zeros, zeros_like
+from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
 from tinytorch.ops.linalg.solve import (
     check_batches,
@@ -40,20 +41,12 @@ from tinytorch.ops.linalg.solve import (
     raise_first,
     triangular,
 )
-from tinytorch.ops.nn.basic import constant_pad
-from tinytorch.ops.reduce import _numpy_names, vector_norm, widened_norm
+from tinytorch.ops.masks import where
+from tinytorch.ops.rearrange import constant_pad, tril, triu
+from tinytorch.ops.reduce import vector_norm, widened_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import (
-    also_by,
-    axis_is_dim,
-    broadcast_tensors,
-    cat,
-    check_tensor,
-    check_tensors,
-    diag_embed,
-    tril,
-    triu,
-)
+from tinytorch.ops.sequences import eye
+from tinytorch.ops.shape import diag_embed
 from tinytorch.ops.shape import diagonal as _diagonal
 
 # Determinants -------------------------------------------------------------------------------------
@@ -164,7 +157,7 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 
 
 @public("linalg.matrix_norm", out="matrix_norm")
-@_numpy_names
+@numpy_names
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -221,7 +214,7 @@ def matrix_norm(
 
 
 @public("linalg.norm", out="matrix_norm")
-@_numpy_names
+@numpy_names
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return a norm of vectors or matrices.
 
@@ -973,19 +966,12 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 # LDL ----------------------------------------------------------------------------------------------
 
 
-def _no_gradient(name: str) -> Any:
-    def refuse(g: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
-@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=_no_gradient("linalg_ldl_factor_ex"))
+@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
 def _ldl(x: Any) -> Any:
     return kernels.ldl(x)
 
 
-@op(name="NotImplemented", x=_no_gradient("linalg_ldl_solve"), y=_no_gradient("linalg_ldl_solve"), pivots=None)
+@op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)
 def _ldl_solve(x: Any, pivots: Any, y: Any) -> Any:
     return kernels.ldl_solve(x, pivots, y)
 
@@ -1120,7 +1106,7 @@ def _cross(x: Any, y: Any, dim: int) -> Any:
 
 
 @public("linalg.cross", out="exact")
-@axis_is_dim
+@numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the vector products of vectors of three elements along a dimension; the others broadcast.
 

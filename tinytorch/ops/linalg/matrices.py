@@ -18,16 +18,21 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.index import index_select, where
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
+from tinytorch.ops.arithmetic import _alike, clamp, sgn
+from tinytorch.ops.index import index_select
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
 from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_system
-from tinytorch.ops.pointwise import _alike, clamp, sgn, sqrt
+from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
+from tinytorch.ops.rearrange import flip, tril, triu
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import _unsafe_view, also_by, axis_is_dim, cat, check_tensor, check_tensors, flip, tril, triu
+from tinytorch.ops.shape import _unsafe_view
+from tinytorch.ops.transcendental import sqrt
 
 
 def _deprecated(name: str, instead: str) -> None:
@@ -538,12 +543,11 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )
-    out: Tensor = _dist(x, y, float(p))
-    return out
+    return _dist(x, y, float(p))
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
@@ -578,7 +582,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 @public("", method="renorm_")
-@axis_is_dim
+@numpy_names
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
@@ -618,8 +622,7 @@ def _cdist_all(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor
         return (ways * g).masked_fill(out >= 0, 0)
     if p == math.inf:  # unlike that of a norm, not shared where differences tie
         return sgn(ways) * g * (ways.abs() == out).to(g.dtype)
-    found: Tensor = reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
-    return found
+    return reduce._norm_x(g, ways, out, p, (ways.ndim - 1,))
 
 
 @op(
@@ -699,8 +702,7 @@ def cdist(
     many = mode == _EUCLIDEAN[1] or max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and many and mode != _EUCLIDEAN[2]:
         return _euclidean(x1, x2)
-    out: Tensor = _cdist(x1, x2, float(p))
-    return out
+    return _cdist(x1, x2, float(p))
 
 
 @public(also="nn.functional.pdist")
@@ -734,7 +736,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 
 
 @public(method=True, out="exact")
-@axis_is_dim
+@numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the vector products along a dimension of length 3; without `dim`, the first such one.
 
@@ -847,7 +849,7 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
@@ -874,7 +876,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`.
 
@@ -886,7 +888,7 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 
 
 @public()
-@axis_is_dim
+@numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
 

@@ -22,9 +22,10 @@ from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast
-from tinytorch.ops.pointwise import _older_call, mul, plain
+from tinytorch.ops.arguments import renamed
+from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import _unsafe_view, renamed
+from tinytorch.ops.shape import _unsafe_view
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 

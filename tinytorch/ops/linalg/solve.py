@@ -24,10 +24,13 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.ops import return_types
-from tinytorch.ops.create import eye, zeros, zeros_like
+from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.create import zeros, zeros_like
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
+from tinytorch.ops.rearrange import tril, triu
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat, check_tensor, check_tensors, tril, triu
+from tinytorch.ops.sequences import eye
 
 # Checks -------------------------------------------------------------------------------------------
 
@@ -86,7 +89,7 @@ def half_name(x: Any, kernel: str) -> str | None:
 
 
 def identity(x: Tensor, n: int) -> Tensor:
-    """Return the identity matrix of size n in the dtype of `x`."""
+    """Return the identity matrix of n rows in the dtype of `x`."""
     return eye(n, dtype=x.dtype)
 
 
@@ -100,7 +103,7 @@ def raise_first(info: Tensor, message: Any) -> None:
 
 
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
-    """Raise PyTorch's error unless the sizes of `A X = B` (or `X A = B`) fit."""
+    """Raise PyTorch's error unless the matrices A and B can be multiplied on that side."""
     if A.shape[-2] != B.shape[-2 if left else -1]:
         raise RuntimeError(
             f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -128,7 +131,7 @@ def check_system(function: str, B: Tensor, A: Tensor) -> None:
 
 
 def check_batches(A: Tensor, B: Tensor) -> None:
-    """Raise PyTorch's error unless the batch dimensions can be broadcast."""
+    """Raise PyTorch's error unless the leading dimensions of A and B can be broadcast."""
     a, b = A.shape[:-2], B.shape[:-2]
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
@@ -154,7 +157,7 @@ def _inverse(x: Any) -> Any:
 
 @op(name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0))
 def inverse_info(x: Any) -> Any:
-    """Return the inverse of each matrix, and LAPACK's word on it."""
+    """Return the inverses of matrices, and by LAPACK's codes which of them have none."""
     return kernels.inverse_info(x)
 
 

@@ -15,10 +15,12 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention
 from tinytorch.ops import autocast
+from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm
-from tinytorch.ops.nn.basic import constant_pad, linear, softmax
+from tinytorch.ops.nn.activation import softmax
+from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat
 
 
 def _weights(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale: float) -> Tensor:
@@ -165,8 +167,7 @@ def scaled_dot_product_attention(
     if not q.shape[-1]:
         scale = 1.0  # of scores that are zeros
     keep = _drawn(query, shape, dropout_p)
-    out: Tensor = _attention(query, key, value, attn_mask, keep, is_causal, scale)
-    return out
+    return _attention(query, key, value, attn_mask, keep, is_causal, scale)
 
 
 def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
@@ -245,8 +246,7 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
             stacklevel=3,
         )
     if mask.dtype is dtypes.bool:
-        forbidden: Tensor = wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
-        return forbidden
+        return wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
     return mask
 
 

@@ -18,7 +18,7 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
 from tinytorch.ops.linalg.products import _C_NAMES
-from tinytorch.ops.nn.basic import constant_pad
+from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
 Sizes = tuple[int, ...]
@@ -250,8 +250,7 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
             "size can't be greater than actual input size"
         )
     _check_types(x, w, b, "slow_conv2d_cpu" if w.ndim < 5 else "slow_conv3d_cpu")
-    out: Tensor = _conv(x, w, b, stride, padding, dilation, groups, None)
-    return out
+    return _conv(x, w, b, stride, padding, dilation, groups, None)
 
 
 def _run_transposed(
@@ -275,8 +274,7 @@ def _run_transposed(
             f"Given input size per channel: ({_times(x.shape[2:])}). Calculated output size per channel: "
             f"({_times(size)}). Output size is too small"
         )
-    out: Tensor = _conv_input(x, w, b, size, stride, padding, dilation, groups)
-    return out
+    return _conv_input(x, w, b, size, stride, padding, dilation, groups)
 
 
 # Convolutions -------------------------------------------------------------------------------------
@@ -645,8 +643,7 @@ def unfold(
         )
     _check_columns("im2col_out_cpu", input)
     if input.ndim == 4:
-        out: Tensor = _unfold(input, kernel, dilations, paddings, strides)
-        return out
+        return _unfold(input, kernel, dilations, paddings, strides)
     return _unfold(input.unsqueeze(0), kernel, dilations, paddings, strides).squeeze(0)
 
 
@@ -712,6 +709,5 @@ def fold(
         )
     _check_columns("col2im_out_cpu", input)
     if input.ndim == 3:
-        out: Tensor = _fold(input, size, kernel, dilations, paddings, strides)
-        return out
+        return _fold(input, size, kernel, dilations, paddings, strides)
     return _fold(input.unsqueeze(0), size, kernel, dilations, paddings, strides).squeeze(0)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
-from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.arguments import not_implemented, tensor_name
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
 
 
-def _no_second(gg: Tensor) -> NoReturn:
-    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
-
-
-@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=lambda gg: _no_second(gg))
+@op(name="CtcLossBackward", g=lambda gg, slope: (gg * slope).sum((0, 2)), x=not_implemented("_ctc_loss_backward"))
 def _ctc_grad(g: Any, x: Any, slope: Tensor) -> Any:
     return g[:, None] * slope._array  # (a plain argument: the losses' own derivatives, worked out)
 
@@ -29,8 +25,7 @@ def _ctc_x(g: Tensor, x: Tensor, problem: tuple[Any, ...], blank: int, zero_infi
     losses = ctc.ended(x._array, found, *problem[2:])
     labels, skips, lengths, of_targets = problem
     slope = ctc.gradient(x._array, labels, skips, lengths, of_targets, losses, found, blank, zero_infinity)
-    grad: Tensor = _ctc_grad(g, x, wrap(slope))
-    return grad
+    return _ctc_grad(g, x, wrap(slope))
 
 
 @op(name="CtcLoss", x=_ctc_x, residuals=("alpha",))
@@ -118,7 +113,7 @@ def ctc_loss(
         )
     array = x._array
     if array.dtype.kind != "f" or array.dtype.itemsize < 4:
-        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{nn._tensor_name(array)}'")
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{tensor_name(array)}'")
     time, count, classes = array.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")

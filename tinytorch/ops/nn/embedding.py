@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.core import dtypes, parallel
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
-from tinytorch.ops.index import gather, index_select, masked_fill
-from tinytorch.ops.nn import basic as nn
+from tinytorch.kernels.indexing import add_rows
+from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.index import index_select
+from tinytorch.ops.masks import masked_fill
 from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
+from tinytorch.ops.scatter import gather
 
 _INT64 = np.dtype(np.int64)
 _MODES = ("sum", "mean", "max")
@@ -57,8 +60,7 @@ def embedding(
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    found: Tensor = nn.embedding(weight, indices, padding_idx, scale_grad_by_freq)
-    return found
+    return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @public()
@@ -189,7 +191,7 @@ def embedding_bag(
     if mode == 2:
         out, best = _largest(weight, used, sizes)
         return out, bags, lengths, best
-    found: Tensor = nn.embedding(weight, wrap(used), -1, scale_grad_by_freq)
+    found: Tensor = rows_of(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
     if sizes.size and sizes[0] and (sizes == sizes[0]).all():
@@ -218,3 +220,51 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
         best[filled] = used[np.minimum.reduceat(places, begin, axis=0)]
     out: Tensor = gather(weight, 0, wrap(np.maximum(best, 0)))
     return masked_fill(out, wrap(best < 0), 0) if (best < 0).any() else out, wrap(best)
+
+
+@op(
+    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _embedding_grad(
+        g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
+    ),
+    indices=None,
+    name="Embedding",
+)
+def rows_of(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Any:
+    """Return the rows of `weight` at `indices`; row `padding_idx` gets no gradient."""
+    if indices.size and (np.min(indices) < 0 or np.max(indices) >= weight.shape[0]):
+        raise IndexError("index out of range in self")
+    return weight[indices]
+
+
+rows_of.op.name = "embedding"  # (that of the public function, which checks its arguments first)
+
+
+@op(
+    name="EmbeddingDenseBackward",
+    g=lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_gather(
+        g, indices, padding_idx, scale_grad_by_freq
+    ),
+    indices=None,
+)
+def _embedding_grad(g: Any, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    width = g.shape[-1]
+    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
+    flat = indices.reshape(-1)
+    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each number needs its place
+    for begin in range(0, flat.size, some):
+        add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
+    if scale_grad_by_freq:
+        out /= np.maximum(np.bincount(flat, minlength=count), 1)[:, None]
+    if padding_idx >= 0:
+        out[padding_idx] = 0
+    return out
+
+
+def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    """Return the gradient of `_embedding_grad`: rows of `g`, as often as it counted them."""
+    rows = rows_of(g, indices, padding_idx, scale_grad_by_freq)
+    positions = indices._array
+    factor = (positions != padding_idx).astype(rows._array.dtype)
+    if scale_grad_by_freq and positions.size:
+        factor /= np.bincount(positions.reshape(-1))[positions]
+    return rows * wrap(factor[..., None])

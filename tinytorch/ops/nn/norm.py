@@ -16,12 +16,12 @@ from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
+from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.nn import basic as nn
+from tinytorch.ops.arguments import check_floating, check_tensor
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ def _batch_norm(
     _check_size("bias", bias, channels)
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    nn._check_floating("batch_norm", input._array)
+    check_floating("batch_norm", input._array)
     if input._array.ndim < 2:
         if not input._array.size and input._array.ndim:
             return input.clone(), None, None  # as in PyTorch: the channels are looked for later
@@ -414,10 +414,9 @@ def group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {[*each._array.shape]} and input of shape {shape}"
             )
-    nn._check_floating("GroupNormKernelImpl", input._array)
+    check_floating("GroupNormKernelImpl", input._array)
     _check_parameters(input, (weight, bias))
-    out: Tensor = _by_group(input, groups, weight, bias, eps)
-    return out
+    return _by_group(input, groups, weight, bias, eps)
 
 
 @public()
@@ -504,6 +503,51 @@ def native_layer_norm(
     values = _wide(input.detach())
     mean = values.mean(dims, keepdim=True)
     scale = (values - mean).square().mean(dims, keepdim=True).add(eps).rsqrt()
-    out: Tensor = nn.layer_norm(input, shape, weight, bias, eps)
+    out: Tensor = layer_norm(input, shape, weight, bias, eps)
     kind = _kind_of_statistics(input, weight, bias)
     return out, mean.to(kind), scale.to(kind)
+
+
+# Over the last dimensions --------------------------------------------------------------------------
+
+
+def _layer_norm_rule(
+    g: Tensor,
+    needs: tuple[bool, ...],
+    x: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Any,
+    eps: float,
+    mean: Any,
+    scale: Any,
+) -> Any:
+    if mean is not None:
+        weights = None if weight is None else weight._array
+        grads = layer_norms.backward(
+            g._array, needs, x._array, len(normalized_shape), weights, mean._array, scale._array
+        )
+        return tuple([None if each is None else wrap(each) for each in grads])
+    # Under create_graph: differentiable, from the input; the gradients are cast on their way.
+    if x._array.dtype.itemsize == 2:
+        g, x = g.float(), x.float()
+    dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    leading = tuple(range(x.ndim - len(normalized_shape)))
+    mean = x.mean(dims, keepdim=True)
+    scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
+    normal = (x - mean) * scale
+    grad = grad_weight = grad_bias = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        grad = (slope - slope.mean(dims, keepdim=True) - normal * (slope * normal).mean(dims, keepdim=True)) * scale
+    if needs[1]:
+        grad_weight = (g * normal).sum(leading) if leading else g * normal
+    if needs[2]:
+        grad_bias = g.sum(leading) if leading else g
+    return grad, grad_weight, grad_bias
+
+
+@op(joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeLayerNorm")
+def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
+    """Return `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimensions."""
+    check_floating("LayerNormKernelImpl", x)
+    return layer_norms.forward(x, len(normalized_shape), weight, bias, eps)

@@ -25,10 +25,10 @@ from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import resampling
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 _windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)
@@ -576,8 +576,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
         raise RuntimeError(f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})")
     if n == 1:
         return _unpools[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)).squeeze(-1)
-    out: Tensor = _unpools[n](input, indices, sizes)
-    return out
+    return _unpools[n](input, indices, sizes)
 
 
 # Averages -----------------------------------------------------------------------------------------
@@ -653,8 +652,7 @@ def avg_pool(
     if divisor is None:
         divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
     windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
-    out: Tensor = _averages[n](input, windows, divisor)
-    return out
+    return _averages[n](input, windows, divisor)
 
 
 @public(also="nn.functional.avg_pool1d")
@@ -698,8 +696,7 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
                 "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
                 f"Got: {input.dtype.tensor_name}"
             )
-        average: Tensor = mean(input, tuple(range(-n, 0)), True)
-        return average
+        return mean(input, tuple(range(-n, 0)), True)
     spatial = _sizes(name, input, n)
     _check_adaptive(name, input, n)
     if not floating:
@@ -707,13 +704,11 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
         windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
         divisor = math.prod(spatial) // math.prod(sizes)
-        out: Tensor = _adaptive_averages[n](input, windows, divisor)
-        return out
+        return _adaptive_averages[n](input, windows, divisor)
     maps: tuple[Map | None, ...] = tuple(
         [None if length == count else _average_map(length, count) for length, count in zip(spatial, sizes, strict=True)]
     )
-    uneven: Tensor = _uneven_averages[n](input, maps)
-    return uneven
+    return _uneven_averages[n](input, maps)
 
 
 @public(also="nn.functional.adaptive_avg_pool1d")

@@ -21,8 +21,8 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import check_tensor
 
 
 def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:

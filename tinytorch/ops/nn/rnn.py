@@ -17,10 +17,11 @@ from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
-from tinytorch.ops.nn.basic import linear
-from tinytorch.ops.pointwise import relu, sigmoid, tanh
+from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.join import cat, chunk, stack, unbind
+from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import cat, check_tensor, chunk, renamed, stack, unbind
+from tinytorch.ops.transcendental import relu, sigmoid, tanh
 
 States = tuple[Tensor, ...]
 
@@ -580,8 +581,7 @@ def gru_cell(
     _check_cell(input, hx, w_ih, w_hh)
     if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
-        found: Tensor = _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
-        return found
+        return _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
     return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 

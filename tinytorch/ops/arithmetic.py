@@ -1,4 +1,4 @@
-"""Ops on each element: arithmetic, powers, exponentials, trigonometry, rounding, comparison, logic.
+"""Ops on each element: arithmetic, absolute value, sign, rounding, bounds.
 
 Each is one entry: NumPy's ufunc, and per argument the formula of its gradient.
 """
@@ -16,10 +16,15 @@ from tinytorch.core import dtypes, parallel
 from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation, special
+from tinytorch.kernels import activation
 from tinytorch.ops import limits
+from tinytorch.ops.arguments import elementwise, not_implemented, refused, renamed
+from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
-from tinytorch.ops.shape import renamed
+
+#: Facts that several ops share.
+_OF_ONE: dict[str, Any] = {"method": True, "in_place": "function", "out": "same"}
+_OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
 
 
 def zero_gradient(g: Tensor) -> Tensor:
@@ -48,46 +53,16 @@ def _alike(*operands: Any) -> list[Any]:
     return [each.to(kind) if isinstance(each, Tensor) else each for each in operands]
 
 
-def _refused(name: str, x: Any) -> NotImplementedError:
-    """Return PyTorch's error for a dtype that an op has no kernel for."""
-    kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-    return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
-
-
 def _without(kinds: str, name: str, kernel: Any) -> Any:
     """Return the kernel for all dtypes but these kinds of NumPy's ("b": bool), which PyTorch has none for either."""
 
     def unary(x: Any) -> Any:
         if x.dtype.kind in kinds:
-            raise _refused(name, x)
+            raise refused(name, x)
         return kernel(x)
 
     unary.ufunc = kernel  # type: ignore[attr-defined]
     return unary
-
-
-def _of_bits(name: str, ufunc: Any) -> Any:
-    """Return the kernel of integers and booleans, with PyTorch's error for all else."""
-
-    def kernel(*operands: Any) -> Any:
-        try:
-            return ufunc(*operands)
-        except TypeError:
-            floating = [each for each in operands if getattr(each, "dtype", None) is not None]
-            raise _refused(name, floating[0]) from None
-
-    return kernel
-
-
-def _of_shifts(name: str, ufunc: Any) -> Any:
-    kernel = _of_bits(name, ufunc)
-
-    def shifted(x: Any, y: Any) -> Any:
-        if getattr(x, "dtype", None) == np.bool_:
-            raise _refused(name, x)
-        return kernel(x, y)
-
-    return shifted
 
 
 def _of_floats(name: str, ufunc: Any) -> Any:
@@ -96,7 +71,7 @@ def _of_floats(name: str, ufunc: Any) -> Any:
     def kernel(x: Any, y: Any) -> Any:
         dtype = x.dtype if hasattr(x, "dtype") else y.dtype
         if dtype.kind in "biu":
-            raise _refused(name, x)
+            raise refused(name, x)
         if dtype.kind != "V":
             return ufunc(x, y)
         return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
@@ -159,21 +134,16 @@ true_divide = pointwise(
     """,
     public="true_divide", method=True, in_place=True, out="promoted",
 )  # fmt: skip
-neg = negative = pointwise(
-    "neg",
-    _negative,
-    x=lambda g: -g,
-    doc="""Return `-x`.
+
+
+@elementwise(_negative, x=lambda g: -g, also="negative", **_OF_ONE)
+def neg(x: Any) -> Any:
+    """Return `-x`.
 
     Example:
         >>> torch.neg(torch.tensor([1.0, -2.0]))
         tensor([-1.,  2.])
-    """,
-    also="negative",
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
 
 
 @public(method=True, out="promoted")
@@ -189,8 +159,7 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     other, alpha = factor("add", input, other, alpha)
     if alpha == 1:
         return plus(input, other)
-    out: Tensor = _plus_scaled(*_alike(input, other), alpha)
-    return out
+    return _plus_scaled(*_alike(input, other), alpha)
 
 
 @public(also="subtract", method=True, out="promoted")
@@ -207,8 +176,7 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     other, alpha = factor("sub", input, other, alpha)
     if alpha == 1:
         return minus(input, other)
-    out: Tensor = _minus_scaled(*_alike(input, other), alpha)
-    return out
+    return _minus_scaled(*_alike(input, other), alpha)
 
 
 def _no_rsub(input: Any, other: Any) -> TypeError:
@@ -230,8 +198,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         raise _no_rsub(input, other) from None
     kind = type(other)
     if floating and (kind is builtins.float or kind is builtins.int):
-        out: Tensor = _number_less(input, other, alpha)
-        return out
+        return _number_less(input, other, alpha)
     refuse_booleans(input, other)
     other, alpha = factor("rsub", input, other, alpha)
     if alpha == 1 and not isinstance(other, Tensor):
@@ -369,7 +336,7 @@ def _floor_divided(a: Any, b: Any) -> Any:
 def _refuse_zero(a: Any, b: Any, name: str) -> None:
     """Raise PyTorch's errors where booleans are divided, and integers by zero (NumPy would warn and give 0)."""
     if a is not None and getattr(a, "dtype", None) == np.bool_:
-        raise _refused(name, a)
+        raise refused(name, a)
     if not getattr(a, "size", 1):
         return
     if getattr(b, "dtype", None) is not None and b.dtype.kind in "iu" and not np.all(b):
@@ -400,13 +367,9 @@ def _trunc_divided(a: Any, b: Any) -> Any:
     return np.trunc(np.true_divide(a, b))
 
 
-def _no_derivative(g: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::floor_divide is not implemented")
-
-
 floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
     pointwise(
-        "floor_divide", _floor_divided, x=_no_derivative, y=_no_derivative,
+        "floor_divide", _floor_divided, x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
         doc="""Return `floor(x / y)`, elementwise: rounded down, also below zero.
 
     Raises:
@@ -472,690 +435,6 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
-# Powers -------------------------------------------------------------------------------------------
-
-
-def _power(a: Any, b: Any) -> Any:
-    if isinstance(b, (builtins.int, builtins.float)) and not isinstance(b, bool):
-        if b == 2:
-            return np.square(a)
-        if b == 3:
-            return a * a * a
-        if b == 1:
-            return a.copy()
-        if b == 0:
-            return np.ones_like(a)
-        if a.dtype.kind == "V":
-            return _power(a.astype(np.float32), b).astype(a.dtype)
-        if a.dtype.itemsize < 4:  # C's pow, in which the root of -0.0 is 0
-            wide = np.atleast_1d(a.astype(np.float32))  # (to 0-d powers of 0.5 NumPy takes the root)
-            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch too rounds it to float16)
-            return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
-        if b == 0.5:
-            return np.sqrt(a)
-        if b == -1:
-            return np.reciprocal(a)
-        if b == -2:
-            return np.reciprocal(np.square(a))
-        if b == -0.5:
-            return np.reciprocal(np.sqrt(a))
-    elif getattr(b, "dtype", None) is not None:
-        if b.dtype.kind == "b":
-            raise _refused("pow", b)
-        if b.dtype.kind == "V" and not b.ndim and hasattr(a, "dtype"):
-            return _power(a, builtins.float(b))  # a number, which has become bfloat16
-        if b.dtype.kind == "i" and np.any(b < 0):
-            # Of integers: 1 / a ** -b towards zero, so 0 but where a is 1 or -1.
-            out = np.power(a, np.abs(b))
-            return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
-    return np.power(a, b)
-
-
-def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
-    if isinstance(y, Tensor):
-        return (g * (y * pow(x, y - 1))).masked_fill(y == 0, 0)
-    if y == 0:
-        return zero_gradient(g)
-    return g * (y * (x if y == 2 else pow(x, y - 1)))
-
-
-def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
-    if isinstance(x, Tensor):
-        return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
-    if x == 0:
-        return g * (out * -math.inf).masked_fill(y >= 0, 0)
-    return g * (out * (math.nan if x < 0 else math.log(x)))
-
-
-# To a number; to a tensor; a number to a tensor: overloads of PyTorch's, whose nodes have other names.
-_raised, _raised_to, _number_raised = (
-    renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
-)
-_raised.op.node_class._order, _number_raised.op.node_class._order = ((0,), (1,))  # a number is no input
-
-
-@public(method=True, out="promoted")
-def pow(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, elementwise.
-
-    Raises:
-        RuntimeError: integers to a negative power.
-
-    Example:
-        >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
-        tensor([1., 4., 9.])
-    """
-    kind = type(exponent)
-    if kind is builtins.int:
-        if exponent < 0:
-            check_exponent(input, exponent)
-    elif kind is builtins.float:
-        pass
-    elif isinstance(exponent, Tensor):
-        made: Tensor = (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
-        return made
-    elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
-        return logical_or(input, wrap(np.asarray(not exponent)))
-    if type(input) is not Tensor and not isinstance(input, Tensor):
-        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
-        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
-        raise no_such_call("pow", (input, exponent), tuple(signatures))
-    out: Tensor = _raised(input, exponent)
-    return out
-
-
-pow.op = _raised.op  # type: ignore[attr-defined]  # in-place forms are made of it
-
-
-def check_exponent(base: Any, exponent: Any) -> None:
-    """Raise PyTorch's error if integers are raised to a negative number."""
-    if exponent < 0 and isinstance(base, Tensor) and not base.dtype.is_floating_point:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-
-
-@public(method=True, out="float_power")
-def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, computed in float64.
-
-    Args:
-        input, exponent: tensors or numbers, one of them a tensor.
-
-    Example:
-        >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
-        tensor([1., 4., 9.], dtype=torch.float64)
-    """
-    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
-        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
-        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
-        raise no_such_call("float_power", (input, exponent), tuple(signatures))
-    base = input.double() if isinstance(input, Tensor) else builtins.float(input)
-    return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
-
-
-square = pointwise(
-    "square",
-    lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
-    x=lambda g, x: g * (2 * x),
-    node_name="Pow",
-    doc="""Return `x * x`.
-
-    Example:
-        >>> torch.square(torch.tensor([-2.0, 3.0]))
-        tensor([4., 9.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sqrt = pointwise(
-    "sqrt",
-    np.sqrt,
-    floating=True,
-    x=lambda g, out: g / (2 * out),
-    doc="""Return the square root; NaN of negative numbers.
-
-    Example:
-        >>> torch.sqrt(torch.tensor([4.0, 2.0]))
-        tensor([2.0000, 1.4142])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-rsqrt = pointwise(
-    "rsqrt", lambda a: np.reciprocal(np.sqrt(a)), floating=True,
-    x=lambda g, out: -0.5 * g * pow(out, 3),
-    doc="""Return `1 / sqrt(x)`.
-
-    Example:
-        >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
-        tensor([0.5000, 2.0000])
-    """,
-    method=True, in_place="function", out="promoted",
-)  # fmt: skip
-reciprocal = pointwise(
-    "reciprocal",
-    np.reciprocal,
-    floating=True,
-    x=lambda g, out: -g * out * out,
-    doc="""Return `1 / x`.
-
-    Example:
-        >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
-        tensor([ 0.5000, -0.2500])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-
-# Exponentials and logarithms ----------------------------------------------------------------------
-
-exp = pointwise(
-    "exp", np.exp, floating=True, x=lambda g, out: g * out,
-    doc="""Return `e ** x`.
-
-    Example:
-        >>> torch.exp(torch.tensor([0.0, 1.0]))
-        tensor([1.0000, 2.7183])
-    """,
-    method=True, in_place="function", out="promoted",
-)  # fmt: skip
-exp2 = pointwise(
-    "exp2",
-    np.exp2,
-    floating=True,
-    x=lambda g, out: g * out * math.log(2),
-    doc="""Return `2 ** x`.
-
-    Example:
-        >>> torch.exp2(torch.tensor([0.0, 3.0]))
-        tensor([1., 8.])
-    """,
-    also="special.exp2",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-expm1 = pointwise(
-    "expm1",
-    np.expm1,
-    floating=True,
-    x=lambda g, out: g * (out + 1),
-    doc="""Return `exp(x) - 1`, accurate also where x is small.
-
-    Example:
-        >>> torch.expm1(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.7183])
-    """,
-    also="special.expm1",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log = pointwise(
-    "log",
-    np.log,
-    floating=True,
-    x=lambda g, x: g / x,
-    doc="""Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
-
-    Example:
-        >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
-        tensor([0.0000, 2.3026,   -inf])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log2 = pointwise(
-    "log2",
-    np.log2,
-    floating=True,
-    x=lambda g, x: g / (x * math.log(2)),
-    doc="""Return the logarithm to base 2.
-
-    Example:
-        >>> torch.log2(torch.tensor([1.0, 8.0]))
-        tensor([0., 3.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log10 = pointwise(
-    "log10",
-    special.log10,
-    floating=True,
-    x=lambda g, x: g / (x * math.log(10)),
-    doc="""Return the logarithm to base 10.
-
-    Example:
-        >>> torch.log10(torch.tensor([1.0, 100.0]))
-        tensor([0., 2.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-log1p = pointwise(
-    "log1p",
-    np.log1p,
-    floating=True,
-    x=lambda g, x: g / (x + 1),
-    node_name="Log1P",
-    doc="""Return `log(1 + x)`, accurate also where x is small.
-
-    Example:
-        >>> torch.log1p(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.6931])
-    """,
-    also="special.log1p",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-logaddexp = pointwise(
-    "logaddexp", _of_floats("logaddexp_cpu", np.logaddexp),
-    x=lambda g, x, y: g / (1 + exp(y - x)), y=lambda g, x, y: g / (1 + exp(x - y)),
-    doc="""Return `log(exp(x) + exp(y))`, computed without overflow.
-
-    Example:
-        >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
-        tensor([6.9315e-01, 1.0007e+03])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
-
-
-def _xlogy(a: Any, b: Any) -> Any:
-    if isinstance(b, (builtins.int, builtins.float)):
-        b = np.full_like(a, b)
-    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
-
-
-xlogy = pointwise(
-    "xlogy", _xlogy, floating=True,
-    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
-    doc="""Return `x * log(y)`, which is 0 where x is 0.
-
-    Example:
-        >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
-        tensor([0.0000, 2.1972])
-    """,
-    also="special.xlogy", method=True, in_place="function", out="promoted", operands="either",
-)  # fmt: skip
-erf = pointwise(
-    "erf", special.erf, floating=True, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="""Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
-
-    Example:
-        >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
-        tensor([0.0000, 0.5205, 1.0000])
-    """,
-    also="special.erf", method=True, in_place="function", out="promoted",
-)  # fmt: skip
-erfc = pointwise(
-    "erfc", special.erfc, floating=True, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
-    doc="""Return `1 - erf(x)`, accurate where that is small.
-
-    Example:
-        >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
-        tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
-    """,
-    also="special.erfc", method=True, in_place="function", out="promoted",
-)  # fmt: skip
-
-# Trigonometry -------------------------------------------------------------------------------------
-
-sin = pointwise(
-    "sin",
-    np.sin,
-    floating=True,
-    x=lambda g, x: g * cos(x),
-    doc="""Return the sine of an angle in radians.
-
-    Example:
-        >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
-        tensor([0., 1.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-cos = pointwise(
-    "cos",
-    np.cos,
-    floating=True,
-    x=lambda g, x: g * -sin(x),
-    doc="""Return the cosine of an angle in radians.
-
-    Example:
-        >>> torch.cos(torch.tensor([0.0, torch.pi]))
-        tensor([ 1., -1.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-tan = pointwise(
-    "tan",
-    np.tan,
-    floating=True,
-    x=lambda g, out: g * (1 + out * out),
-    doc="""Return the tangent of an angle in radians.
-
-    Example:
-        >>> torch.tan(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.5574])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-asin = arcsin = pointwise(
-    "asin",
-    np.arcsin,
-    floating=True,
-    x=lambda g, x: g * rsqrt(1 - x * x),
-    doc="""Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
-        tensor([0.5236, 1.5708,    nan])
-    """,
-    also="arcsin",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-acos = arccos = pointwise(
-    "acos",
-    np.arccos,
-    floating=True,
-    x=lambda g, x: -g * rsqrt(1 - x * x),
-    doc="""Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
-        tensor([1.0472, 3.1416,    nan])
-    """,
-    also="arccos",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-atan = arctan = pointwise(
-    "atan",
-    np.arctan,
-    floating=True,
-    x=lambda g, x: g / (x * x + 1),
-    doc="""Return the inverse tangent, in radians between -pi/2 and pi/2.
-
-    Example:
-        >>> torch.atan(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.7854])
-    """,
-    also="arctan",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sinh = pointwise(
-    "sinh",
-    np.sinh,
-    floating=True,
-    x=lambda g, x: g * cosh(x),
-    doc="""Return the hyperbolic sine.
-
-    Example:
-        >>> torch.sinh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.1752])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-cosh = pointwise(
-    "cosh",
-    np.cosh,
-    floating=True,
-    x=lambda g, x: g * sinh(x),
-    doc="""Return the hyperbolic cosine.
-
-    Example:
-        >>> torch.cosh(torch.tensor([0.0, 1.0]))
-        tensor([1.0000, 1.5431])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-asinh = arcsinh = pointwise(
-    "asinh",
-    np.arcsinh,
-    floating=True,
-    x=lambda g, x: g * rsqrt(x * x + 1),
-    doc="""Return the inverse of sinh.
-
-    Example:
-        >>> torch.asinh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.8814])
-    """,
-    also="arcsinh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-acosh = arccosh = pointwise(
-    "acosh",
-    np.arccosh,
-    floating=True,
-    x=lambda g, x: g * rsqrt(x * x - 1),
-    doc="""Return the inverse of cosh; NaN below 1.
-
-    Example:
-        >>> torch.acosh(torch.tensor([1.0, 2.0]))
-        tensor([0.0000, 1.3170])
-    """,
-    also="arccosh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-atanh = arctanh = pointwise(
-    "atanh",
-    np.arctanh,
-    floating=True,
-    x=lambda g, x: g / (1 - x * x),
-    doc="""Return the inverse of tanh; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.atanh(torch.tensor([0.0, 0.5]))
-        tensor([0.0000, 0.5493])
-    """,
-    also="arctanh",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-
-
-def _over_square(x: Tensor, y: Tensor) -> Tensor:
-    """Return `1 / (x * x + y * y)`, but 0 at the origin."""
-    square = x * x + y * y
-    return reciprocal(square).masked_fill(square == 0, 0)
-
-
-atan2 = arctan2 = pointwise(
-    "atan2", np.arctan2, floating=True,
-    x=lambda g, x, y: g * y * _over_square(x, y), y=lambda g, x, y: g * -x * _over_square(x, y),
-    doc="""Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
-
-    Example:
-        >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
-        tensor([0.7854, 2.3562])
-    """,
-    also="arctan2", method=True, in_place=True, out="promoted", operands="tensors",
-)  # fmt: skip
-hypot = pointwise(
-    "hypot", _of_floats("hypot_cpu", np.hypot), x=lambda g, x, out: g * (x / out), y=lambda g, y, out: g * (y / out),
-    doc="""Return `sqrt(x * x + y * y)`, computed without overflow.
-
-    Example:
-        >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
-        tensor([ 5., 13.])
-    """,
-    method=True, in_place=True, out="promoted", operands="tensors",
-)  # fmt: skip
-deg2rad = pointwise(
-    "deg2rad",
-    np.deg2rad,
-    node_name="Deg2Rad",
-    floating=True,
-    x=lambda g: g * (math.pi / 180),
-    doc="""Return degrees in radians.
-
-    Example:
-        >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
-        tensor([1.5708, 3.1416])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-
-
-@parallel.writes
-def _degrees(a: Any, out: Any = None) -> Any:
-    if a.dtype.itemsize < 4:
-        return np.rad2deg(a, out)
-    return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
-
-
-rad2deg = pointwise(
-    "rad2deg",
-    _degrees,
-    node_name="Rad2Deg",
-    floating=True,
-    x=lambda g: g * (180 / math.pi),
-    doc="""Return radians in degrees.
-
-    Example:
-        >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
-        tensor([  0., 180.])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-
-
-def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
-    t = math.pi * x
-    slope = (t * cos(t) - sin(t)) / (x * t)
-    return g * slope.masked_fill(x == 0, 0)
-
-
-def _sinc(a: Any) -> Any:
-    if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
-        return _sinc(a.astype(np.float32)).astype(a.dtype)
-    t = a * math.pi
-    return np.where(t == 0, 1, np.sin(t) / t)
-
-
-sinc = pointwise(
-    "sinc",
-    _sinc,
-    floating=True,
-    x=_sinc_x,
-    doc="""Return `sin(pi x) / (pi x)`, 1 at 0.
-
-    Example:
-        >>> torch.sinc(torch.tensor([0.0, 0.5]))
-        tensor([1.0000, 0.6366])
-    """,
-    also="special.sinc",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-
-# Activations that are ops of Tensor too -----------------------------------------------------------
-
-
-@parallel.writes
-def _relu(a: Any, out: Any = None) -> Any:
-    if a.dtype.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
-    return activation.relu(a, out)
-
-
-# The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
-
-_tanh_grad = pointwise(
-    "tanh_backward", activation.tanh_slope,
-    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg * g, out), node_name="TanhBackward",
-)  # fmt: skip
-
-
-_minus_twice = pointwise(  # of two factors: a family of its own derivatives
-    "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
-)
-_sigmoid_grad = pointwise(
-    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
-    g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
-    node_name="SigmoidBackward",
-)  # fmt: skip
-_relu_grad = pointwise(
-    "threshold_backward", lambda g, out: activation.keep(g, out != 0),
-    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
-)  # fmt: skip
-tanh = pointwise(
-    "tanh",
-    np.tanh,
-    floating=True,
-    x=lambda g, out: _tanh_grad(g, out),
-    doc="""Return the hyperbolic tangent.
-
-    Example:
-        >>> torch.tanh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.7616])
-    """,
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-sigmoid = pointwise(
-    "sigmoid",
-    activation.sigmoid,
-    floating=True,
-    x=lambda g, out: _sigmoid_grad(g, out),
-    doc="""Return `1 / (1 + exp(-x))`.
-
-    Example:
-        >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
-        tensor([0.5000, 0.8808])
-    """,
-    also="special.expit",
-    method=True,
-    in_place="function",
-    out="promoted",
-)
-relu = pointwise(
-    "relu",
-    _relu,
-    x=lambda g, out: _relu_grad(g, out),
-    doc="""Return `max(x, 0)`, elementwise.
-
-    Example:
-        >>> torch.relu(torch.tensor([-1.0, 2.0]))
-        tensor([0., 2.])
-    """,
-    method=True,
-    in_place="function",
-)
-
 # Absolute value, sign, rounding -------------------------------------------------------------------
 
 
@@ -1166,106 +445,77 @@ def _sign(a: Any) -> Any:
     return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
 
 
-sign = pointwise(
-    "sign",
-    _sign,
-    x=lambda g: zero_gradient(g),
-    doc="""Return -1, 0 or 1: the sign of x.
+@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+def sign(x: Any) -> Any:
+    """Return -1, 0 or 1: the sign of x.
 
     Example:
         >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-sgn = pointwise(
-    "sgn",
-    _sign,
-    x=lambda g: zero_gradient(g),
-    doc="""Return the sign of x, as `sign`.
+    """
+
+
+@elementwise(_sign, x=lambda g: zero_gradient(g), method=True, in_place=True, out="same")
+def sgn(x: Any) -> Any:
+    """Return the sign of x, as `sign`.
 
     Example:
         >>> torch.sgn(torch.tensor([-2.5, 0.0, 3.0]))
         tensor([-1.,  0.,  1.])
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-abs = pointwise(
-    "abs",
-    _without("b", "abs_cpu", np.abs),
-    x=lambda g, x: g * sgn(x),
-    doc="""Return the absolute value; its gradient at 0 is 0.
+    """
+
+
+@elementwise(_without("b", "abs_cpu", np.abs), x=lambda g, x: g * sgn(x), **_OF_ONE)
+def abs(x: Any) -> Any:
+    """Return the absolute value; its gradient at 0 is 0.
 
     Example:
         >>> torch.abs(torch.tensor([-1.5, 2.0]))
         tensor([1.5000, 2.0000])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
+
+
 public("absolute", method=True, in_place=True, out="same")(abs)
-floor = pointwise(
-    "floor",
-    _without("b", "floor_vml_cpu", np.floor),
-    x=lambda g: zero_gradient(g),
-    doc="""Return the largest integer that is not above x.
+
+
+@elementwise(_without("b", "floor_vml_cpu", np.floor), x=lambda g: zero_gradient(g), **_OF_ONE)
+def floor(x: Any) -> Any:
+    """Return the largest integer that is not above x.
 
     Example:
         >>> torch.floor(torch.tensor([-0.5, 1.7]))
         tensor([-1.,  1.])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
-ceil = pointwise(
-    "ceil",
-    _without("b", "ceil_vml_cpu", np.ceil),
-    x=lambda g: zero_gradient(g),
-    doc="""Return the smallest integer that is not below x.
+    """
+
+
+@elementwise(_without("b", "ceil_vml_cpu", np.ceil), x=lambda g: zero_gradient(g), **_OF_ONE)
+def ceil(x: Any) -> Any:
+    """Return the smallest integer that is not below x.
 
     Example:
         >>> torch.ceil(torch.tensor([-1.5, 1.2]))
         tensor([-1.,  2.])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
-trunc = fix = pointwise(
-    "trunc",
-    _without("b", "trunc_vml_cpu", np.trunc),
-    x=lambda g: zero_gradient(g),
-    doc="""Return x without its fraction.
+    """
+
+
+@elementwise(_without("b", "trunc_vml_cpu", np.trunc), x=lambda g: zero_gradient(g), also="fix", **_OF_ONE)
+def trunc(x: Any) -> Any:
+    """Return x without its fraction.
 
     Example:
         >>> torch.trunc(torch.tensor([-1.7, 1.7]))
         tensor([-1.,  1.])
-    """,
-    also="fix",
-    method=True,
-    in_place="function",
-    out="same",
-)
-frac = pointwise(
-    "frac",
-    _without("biu", "frac_cpu", lambda a: a - np.trunc(a)),
-    x=lambda g: g,
-    doc="""Return the fraction of x, with its sign.
+    """
+
+
+@elementwise(_without("biu", "frac_cpu", lambda a: a - np.trunc(a)), x=lambda g: g, **_OF_ONE)
+def frac(x: Any) -> Any:
+    """Return the fraction of x, with its sign.
 
     Example:
         >>> torch.frac(torch.tensor([-1.25, 2.5]))
         tensor([-0.2500,  0.5000])
-    """,
-    method=True,
-    in_place="function",
-    out="same",
-)
+    """
 
 
 @public(method=True)
@@ -1285,19 +535,16 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-signbit = pointwise(
-    "signbit",
-    np.signbit,
-    x=None,
-    doc="""Return whether the sign bit is set (true for -0.0).
+@elementwise(np.signbit, x=None, method=True, out="boolean result")
+def signbit(x: Any) -> Any:
+    """Return whether the sign bit is set (true for -0.0).
 
     Example:
         >>> torch.signbit(torch.tensor([1.0, -0.0]))
         tensor([False,  True])
-    """,
-    method=True,
-    out="boolean result",
-)
+    """
+
+
 copysign = pointwise(
     "copysign", np.copysign, floating=True,
     x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
@@ -1321,7 +568,7 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
         tensor([0., 2., 2.])
     """
     if x.dtype.kind == "b" or (decimals is not None and x.dtype.kind in "iu"):
-        raise _refused("round_cpu" if decimals else "round_vml_cpu", x)
+        raise refused("round_cpu" if decimals else "round_vml_cpu", x)
     if x.dtype.kind == "V":
         return np.round(x.astype(np.float32), decimals or 0).astype(x.dtype)
     return x.copy() if x.dtype.kind in "iu" else np.round(x, decimals or 0)
@@ -1337,26 +584,26 @@ def _of_larger(g: Any, x: Any, y: Any) -> Any:
     return np.where(ties, part / 2, part) if ties.any() else part
 
 
-maximum = pointwise(
-    "maximum", np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x),
-    doc="""Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
+@elementwise(np.maximum, x=lambda g, y, x: _of_larger(g, x, y), y=lambda g, x, y: _of_larger(g, y, x), **_OF_TENSORS)
+def maximum(x: Any, y: Any) -> Any:
+    """Return the larger of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
         >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([3, 5])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
-minimum = pointwise(
-    "minimum", np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y),
-    doc="""Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
+    """
+
+
+@elementwise(np.minimum, x=lambda g, y, x: _of_larger(g, y, x), y=lambda g, x, y: _of_larger(g, x, y), **_OF_TENSORS)
+def minimum(x: Any, y: Any) -> Any:
+    """Return the smaller of `x` and `y`; NaN where one of them is. Ties share the gradient.
 
     Example:
         >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
         tensor([1, 2])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
+    """
+
+
 fmax = pointwise(
     "fmax", np.fmax,
     x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
@@ -1475,8 +722,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     except AttributeError:
         raise _no_bounds("clamp", (input, min, max), "{0} min = None, {0} max = None") from None
     if floating and type(min) in _NO_TENSOR and type(max) in _NO_TENSOR:
-        out: Tensor = _clamp(input, min, max)
-        return out
+        return _clamp(input, min, max)
     refuse_bools(input, min, max)
     return _clamp_to_tensors(*_alike_or_none(input, min, max))
 
@@ -1496,7 +742,7 @@ def refuse_bools(input: Tensor, min: Any, max: Any) -> None:
         if all(isinstance(each, bool) for each in numbers) and (numbers or len(bounds) == 2):
             which = "" if len(bounds) == 2 else "_min" if max is None else "_max"
             scalar = "_scalar" if numbers else ""
-            raise _refused(f"clamp{which}{scalar}_cpu", input._array)
+            raise refused(f"clamp{which}{scalar}_cpu", input._array)
 
 
 def bounds_of(input: Tensor, min: Any, max: Any) -> list[Any]:
@@ -1517,8 +763,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
         tensor([0.0000, 0.5000, 2.0000])
     """
     if takes_number("clamp_min", input, min):
-        out: Tensor = _clamp_min(input, min)
-        return out
+        return _clamp_min(input, min)
     refuse_bools(input, min, None)
     return _clamp_min_to(*_alike_or_none(input, min))
 
@@ -1532,8 +777,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
         tensor([-2.0000,  0.5000,  1.0000])
     """
     if takes_number("clamp_max", input, max):
-        out: Tensor = _clamp_max(input, max)
-        return out
+        return _clamp_max(input, max)
     refuse_bools(input, None, max)
     return _clamp_max_to(*_alike_or_none(input, max))
 
@@ -1580,7 +824,7 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
 @op(broadcasts=True, x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
 def _lerp(x: Any, end: Any, weight: builtins.float) -> Any:
     if x.dtype.kind in "biu":
-        raise _refused("lerp_kernel_scalar", x)
+        raise refused("lerp_kernel_scalar", x)
     if x.itemsize == 2:
         wide = _lerp.op.kernel(x.astype(np.float32), end.astype(np.float32), weight)
         return wide.astype(x.dtype)
@@ -1615,8 +859,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """
     _check_same_dtype("end", end, input)
     if not isinstance(weight, Tensor):
-        out: Tensor = _lerp(input, end, plain("lerp", "weight", weight))
-        return out
+        return _lerp(input, end, plain("lerp", "weight", weight))
     out = _lerp_to(input, end, lerp_weight(input, weight))
     return out
 
@@ -1627,7 +870,7 @@ def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
         weight = weight.to(input.dtype)
     _check_same_dtype("weight", weight, input)
     if not input.dtype.is_floating_point:
-        raise _refused("lerp_kernel_tensor", input._array)
+        raise refused("lerp_kernel_tensor", input._array)
     return weight
 
 
@@ -1647,7 +890,7 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 )  # fmt: skip
 def _addcmul(x: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     if x.dtype.kind == "b":
-        raise _refused("addcmul_cpu_out", x)
+        raise refused("addcmul_cpu_out", x)
     if x.itemsize == 2 and x.dtype.kind in FLOATS:
         wide = [each.astype(np.float32) for each in (x, tensor1, tensor2)]
         return _addcmul.op.kernel(*wide, value).astype(x.dtype)
@@ -1664,8 +907,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     """
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = factor_of_products("addcmul", tensor1, tensor2, value)
-    out: Tensor = _addcmul(*_alike(input, tensor1, tensor2), value)
-    return out
+    return _addcmul(*_alike(input, tensor1, tensor2), value)
 
 
 @op(
@@ -1694,14 +936,13 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = factor_of_products("addcdiv", tensor1, tensor2, value)
     check_true_division(tensor1, tensor2)
-    out: Tensor = _addcdiv(*_alike(input, tensor1, tensor2), value)
-    return out
+    return _addcdiv(*_alike(input, tensor1, tensor2), value)
 
 
 def check_products(x: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:
     """Raise PyTorch's error if `addcmul` would add products of booleans to booleans."""
     if dtypes.bool is x.dtype is tensor1.dtype is tensor2.dtype:
-        raise _refused("addcmul_cpu_out", x._array)
+        raise refused("addcmul_cpu_out", x._array)
 
 
 def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
@@ -1713,341 +954,6 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
             "(input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype), and for float inputs "
             "(input + value * tensor1 / tensor2)."
         )
-
-
-# Comparison and logic -----------------------------------------------------------------------------
-
-eq = pointwise(
-    "eq",
-    np.equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x == y`, elementwise with broadcasting.
-
-    Example:
-        >>> torch.eq(torch.tensor([1, 2, 3]), 2)
-        tensor([False,  True, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-ne = not_equal = pointwise(
-    "ne",
-    np.not_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x != y`, elementwise.
-
-    Example:
-        >>> torch.ne(torch.tensor([1, 2, 3]), 2)
-        tensor([ True, False,  True])
-    """,
-    also="not_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-lt = less = pointwise(
-    "lt",
-    np.less,
-    x=None,
-    y=None,
-    doc="""Return whether `x < y`, elementwise.
-
-    Example:
-        >>> torch.lt(torch.tensor([1, 2, 3]), 2)
-        tensor([ True, False, False])
-    """,
-    also="less",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-le = less_equal = pointwise(
-    "le",
-    np.less_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x <= y`, elementwise.
-
-    Example:
-        >>> torch.le(torch.tensor([1, 2, 3]), 2)
-        tensor([ True,  True, False])
-    """,
-    also="less_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-gt = greater = pointwise(
-    "gt",
-    np.greater,
-    x=None,
-    y=None,
-    doc="""Return whether `x > y`, elementwise.
-
-    Example:
-        >>> torch.gt(torch.tensor([1, 2, 3]), 2)
-        tensor([False, False,  True])
-    """,
-    also="greater",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-ge = greater_equal = pointwise(
-    "ge",
-    np.greater_equal,
-    x=None,
-    y=None,
-    doc="""Return whether `x >= y`, elementwise.
-
-    Example:
-        >>> torch.ge(torch.tensor([1, 2, 3]), 2)
-        tensor([False,  True,  True])
-    """,
-    also="greater_equal",
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensor first",
-)
-logical_and = pointwise(
-    "logical_and",
-    np.logical_and,
-    x=None,
-    y=None,
-    doc="""Return whether both are not zero.
-
-    Example:
-        >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
-        tensor([False, False,  True])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_or = pointwise(
-    "logical_or",
-    np.logical_or,
-    x=None,
-    y=None,
-    doc="""Return whether either is not zero.
-
-    Example:
-        >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
-        tensor([False,  True,  True])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_xor = pointwise(
-    "logical_xor",
-    np.logical_xor,
-    x=None,
-    y=None,
-    doc="""Return whether exactly one is not zero.
-
-    Example:
-        >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
-        tensor([ True,  True, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="tensors",
-)
-logical_not = pointwise(
-    "logical_not",
-    np.logical_not,
-    x=None,
-    doc="""Return whether `x` is zero.
-
-    Example:
-        >>> torch.logical_not(torch.tensor([0, 1, -2]))
-        tensor([ True, False, False])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-)
-bitwise_and = pointwise(
-    "bitwise_and",
-    _of_bits("bitwise_and_cpu", np.bitwise_and),
-    x=None,
-    y=None,
-    doc="""Return `x & y` of integers or booleans.
-
-    Example:
-        >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
-        tensor([1, 2])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_or = pointwise(
-    "bitwise_or",
-    _of_bits("bitwise_or_cpu", np.bitwise_or),
-    x=None,
-    y=None,
-    doc="""Return `x | y` of integers or booleans.
-
-    Example:
-        >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
-        tensor([7, 7])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_xor = pointwise(
-    "bitwise_xor",
-    _of_bits("bitwise_xor_cpu", np.bitwise_xor),
-    x=None,
-    y=None,
-    doc="""Return `x ^ y` of integers or booleans.
-
-    Example:
-        >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
-        tensor([6, 5])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_not = pointwise(
-    "bitwise_not",
-    _of_bits("bitwise_not_cpu", np.invert),
-    x=None,
-    doc="""Return `~x` of integers or booleans.
-
-    Example:
-        >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
-        (tensor([-1, -6]), tensor([False,  True]))
-    """,
-    method=True,
-    in_place=True,
-    out="same",
-)
-bitwise_left_shift = pointwise(
-    "bitwise_left_shift",
-    _of_shifts("lshift_cpu", np.left_shift),
-    x=None,
-    y=None,
-    doc="""Return `x << y` of integers.
-
-    Example:
-        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
-        tensor([ 4, 12])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-bitwise_right_shift = pointwise(
-    "bitwise_right_shift",
-    _of_shifts("rshift_cpu", np.right_shift),
-    x=None,
-    y=None,
-    doc="""Return `x >> y` of integers; the sign is kept.
-
-    Example:
-        >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
-        tensor([ 2, -2])
-    """,
-    method=True,
-    in_place=True,
-    out="promoted",
-    operands="number first",
-)
-isnan = pointwise(
-    "isnan",
-    np.isnan,
-    x=None,
-    doc="""Return whether each element is NaN.
-
-    Example:
-        >>> torch.isnan(torch.tensor([1.0, torch.nan]))
-        tensor([False,  True])
-    """,
-    method=True,
-)
-isinf = pointwise(
-    "isinf",
-    np.isinf,
-    x=None,
-    doc="""Return whether each element is infinite.
-
-    Example:
-        >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
-        tensor([False,  True])
-    """,
-    method=True,
-)
-isfinite = pointwise(
-    "isfinite",
-    np.isfinite,
-    x=None,
-    doc="""Return whether each element is neither NaN nor infinite.
-
-    Example:
-        >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
-        tensor([ True, False, False])
-    """,
-    method=True,
-)
-isposinf = pointwise(
-    "isposinf",
-    np.isposinf,
-    x=None,
-    doc="""Return whether each element is plus infinity.
-
-    Example:
-        >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
-        tensor([ True, False])
-    """,
-    method=True,
-    out="boolean result",
-)
-isneginf = pointwise(
-    "isneginf",
-    np.isneginf,
-    x=None,
-    doc="""Return whether each element is minus infinity.
-
-    Example:
-        >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
-        tensor([False,  True])
-    """,
-    method=True,
-    out="boolean result",
-)
-isreal = pointwise(
-    "isreal",
-    lambda a: np.ones_like(a, dtype=np.bool_),
-    x=None,
-    doc="""Return true: there are no complex numbers.
-
-    Example:
-        >>> torch.isreal(torch.tensor([1.0, 2.0]))
-        tensor([True, True])
-    """,
-    method=True,
-)
 
 
 @public()

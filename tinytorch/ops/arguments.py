@@ -1,0 +1,163 @@
+"""What ops share: how they are declared, and checks of their arguments."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import FLOATS
+from tinytorch.core.op import NUMPY_DIMS
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.reduce import int_of
+from tinytorch.ops.register import pointwise
+
+
+def renamed(caller: Any, name: str) -> Any:
+    """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
+    caller.op.node_class.__name__ = name
+    return caller
+
+
+def not_implemented(name: str) -> Callable[[Any], NoReturn]:
+    """Return the formula of an op that PyTorch has no backward for: it raises PyTorch's error."""
+
+    def formula(g: Any) -> NoReturn:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
+def not_derived(name: str) -> Callable[[Any], NoReturn]:
+    """As `not_implemented`, of an argument that PyTorch's backward has no formula for."""
+
+    def formula(g: Any) -> NoReturn:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
+
+
+def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:
+    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below.
+
+    Args:
+        kernel: the ufunc, or a function like one.
+        name: the op's name, where it is another.
+        **facts: those of `register.pointwise`.
+    """
+
+    def declare(function: Any) -> Any:
+        return pointwise(name or function.__name__, kernel, doc=function.__doc__, **facts)
+
+    return declare
+
+
+def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Let a function be called with the names that other overloads of PyTorch's, or NumPy, give a parameter."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and not names.keys().isdisjoint(kwargs):
+                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+            return function(*args, **kwargs)
+
+        return call
+
+    return declare
+
+
+#: Lets a method understand NumPy's `axis` and `keepdims`, as public functions do.
+numpy_names = also_by(**NUMPY_DIMS)
+sections_or_indices = also_by(
+    sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
+)
+
+
+def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
+    """Raise PyTorch's error unless `value` is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def check_tensors(name: str, **values: Any) -> None:
+    """Raise PyTorch's error unless the first arguments of a function, by their names, are tensors."""
+    for position, (argument, value) in enumerate(values.items(), 1):
+        check_tensor(value, name, argument, position)
+
+
+def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:
+    """Return ints given one by one, or as one sequence, which may also be `named`.
+
+    Raises:
+        TypeError: there are none, or they are no ints.
+    """
+    if named:
+        if set(named) != {argument} or values:
+            wrong = next((each for each in named if each != argument), argument)
+            raise TypeError(f"{name}() got an unexpected keyword argument '{wrong}'")
+        values = (named[argument],)
+    given = values
+    if len(values) == 1:
+        first = values[0]
+        if isinstance(first, (tuple, list)):
+            values = tuple(first)
+        elif first is None:
+            raise missing_argument(name, argument)
+    elif not values:
+        raise missing_argument(name, argument)
+    for value in values:
+        if type(value) is not int:
+            break
+    else:
+        return values
+    if bool in map(type, values):  # an int to Python, but not to PyTorch
+        at = list(map(type, values)).index(bool)
+        what = "not bool" if values == given else f"but found element of type bool at pos {at}"
+        raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, {what}")
+    try:
+        return tuple([operator.index(value) for value in values])
+    except TypeError:
+        kinds = ", ".join(type(value).__name__ for value in values)
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected ints or a "
+            f"sequence of ints as '{argument}'"
+        ) from None
+
+
+def check_int(value: Any, name: str, argument: str) -> None:
+    """Raise PyTorch's error unless `value` is an int."""
+    if type(value) is not int:
+        int_of(value, name, argument)
+
+
+def missing_argument(name: str, argument: str) -> TypeError:
+    """Return PyTorch's error for an argument that a call lacks."""
+    return TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+
+
+def check_some_dim(input: Tensor, name: str) -> None:
+    """Raise PyTorch's error for a tensor without dimensions."""
+    if not input._array.ndim:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+
+
+def refused(name: str, x: Any) -> NotImplementedError:
+    """Return PyTorch's error for a dtype that an op has no kernel for."""
+    kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
+    return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+def check_floating(kernel: str, x: Any) -> None:
+    """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
+    if x.dtype.kind not in FLOATS:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{tensor_name(x)}'")
+
+
+def tensor_name(x: Any) -> str:
+    """Return PyTorch's name for the dtype of an array, "Float"."""
+    return dtypes.from_numpy_dtype(x.dtype).tensor_name

@@ -1,0 +1,256 @@
+"""Comparison and logic, on each element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.ops.arguments import elementwise, refused
+
+#: Facts that several ops share.
+_OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
+
+
+def _of_bits(name: str, ufunc: Any) -> Any:
+    """Return the kernel of integers and booleans, with PyTorch's error for all else."""
+
+    def kernel(*operands: Any) -> Any:
+        try:
+            return ufunc(*operands)
+        except TypeError:
+            floating = [each for each in operands if getattr(each, "dtype", None) is not None]
+            raise refused(name, floating[0]) from None
+
+    return kernel
+
+
+def _of_shifts(name: str, ufunc: Any) -> Any:
+    kernel = _of_bits(name, ufunc)
+
+    def shifted(x: Any, y: Any) -> Any:
+        if getattr(x, "dtype", None) == np.bool_:
+            raise refused(name, x)
+        return kernel(x, y)
+
+    return shifted
+
+
+@elementwise(np.equal, operands="tensor first", **_OF_TWO)
+def eq(x: Any, y: Any) -> Any:
+    """Return whether `x == y`, elementwise with broadcasting.
+
+    Example:
+        >>> torch.eq(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True, False])
+    """
+
+
+@elementwise(np.not_equal, also="not_equal", operands="tensor first", **_OF_TWO)
+def ne(x: Any, y: Any) -> Any:
+    """Return whether `x != y`, elementwise.
+
+    Example:
+        >>> torch.ne(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False,  True])
+    """
+
+
+@elementwise(np.less, also="less", operands="tensor first", **_OF_TWO)
+def lt(x: Any, y: Any) -> Any:
+    """Return whether `x < y`, elementwise.
+
+    Example:
+        >>> torch.lt(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+    """
+
+
+@elementwise(np.less_equal, also="less_equal", operands="tensor first", **_OF_TWO)
+def le(x: Any, y: Any) -> Any:
+    """Return whether `x <= y`, elementwise.
+
+    Example:
+        >>> torch.le(torch.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+    """
+
+
+@elementwise(np.greater, also="greater", operands="tensor first", **_OF_TWO)
+def gt(x: Any, y: Any) -> Any:
+    """Return whether `x > y`, elementwise.
+
+    Example:
+        >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+    """
+
+
+@elementwise(np.greater_equal, also="greater_equal", operands="tensor first", **_OF_TWO)
+def ge(x: Any, y: Any) -> Any:
+    """Return whether `x >= y`, elementwise.
+
+    Example:
+        >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+    """
+
+
+@elementwise(np.logical_and, operands="tensors", **_OF_TWO)
+def logical_and(x: Any, y: Any) -> Any:
+    """Return whether both are not zero.
+
+    Example:
+        >>> torch.logical_and(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
+        tensor([False, False,  True])
+    """
+
+
+@elementwise(np.logical_or, operands="tensors", **_OF_TWO)
+def logical_or(x: Any, y: Any) -> Any:
+    """Return whether either is not zero.
+
+    Example:
+        >>> torch.logical_or(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 3]))
+        tensor([False,  True,  True])
+    """
+
+
+@elementwise(np.logical_xor, operands="tensors", **_OF_TWO)
+def logical_xor(x: Any, y: Any) -> Any:
+    """Return whether exactly one is not zero.
+
+    Example:
+        >>> torch.logical_xor(torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3]))
+        tensor([ True,  True, False])
+    """
+
+
+@elementwise(np.logical_not, x=None, method=True, in_place=True, out="promoted")
+def logical_not(x: Any) -> Any:
+    """Return whether `x` is zero.
+
+    Example:
+        >>> torch.logical_not(torch.tensor([0, 1, -2]))
+        tensor([ True, False, False])
+    """
+
+
+@elementwise(_of_bits("bitwise_and_cpu", np.bitwise_and), operands="number first", **_OF_TWO)
+def bitwise_and(x: Any, y: Any) -> Any:
+    """Return `x & y` of integers or booleans.
+
+    Example:
+        >>> torch.bitwise_and(torch.tensor([5, 6]), 3)
+        tensor([1, 2])
+    """
+
+
+@elementwise(_of_bits("bitwise_or_cpu", np.bitwise_or), operands="number first", **_OF_TWO)
+def bitwise_or(x: Any, y: Any) -> Any:
+    """Return `x | y` of integers or booleans.
+
+    Example:
+        >>> torch.bitwise_or(torch.tensor([5, 6]), 3)
+        tensor([7, 7])
+    """
+
+
+@elementwise(_of_bits("bitwise_xor_cpu", np.bitwise_xor), operands="number first", **_OF_TWO)
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """Return `x ^ y` of integers or booleans.
+
+    Example:
+        >>> torch.bitwise_xor(torch.tensor([5, 6]), 3)
+        tensor([6, 5])
+    """
+
+
+@elementwise(_of_bits("bitwise_not_cpu", np.invert), x=None, method=True, in_place=True, out="same")
+def bitwise_not(x: Any) -> Any:
+    """Return `~x` of integers or booleans.
+
+    Example:
+        >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True, False]))
+        (tensor([-1, -6]), tensor([False,  True]))
+    """
+
+
+@elementwise(_of_shifts("lshift_cpu", np.left_shift), operands="number first", **_OF_TWO)
+def bitwise_left_shift(x: Any, y: Any) -> Any:
+    """Return `x << y` of integers.
+
+    Example:
+        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
+        tensor([ 4, 12])
+    """
+
+
+@elementwise(_of_shifts("rshift_cpu", np.right_shift), operands="number first", **_OF_TWO)
+def bitwise_right_shift(x: Any, y: Any) -> Any:
+    """Return `x >> y` of integers; the sign is kept.
+
+    Example:
+        >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 2)
+        tensor([ 2, -2])
+    """
+
+
+@elementwise(np.isnan, x=None, method=True)
+def isnan(x: Any) -> Any:
+    """Return whether each element is NaN.
+
+    Example:
+        >>> torch.isnan(torch.tensor([1.0, torch.nan]))
+        tensor([False,  True])
+    """
+
+
+@elementwise(np.isinf, x=None, method=True)
+def isinf(x: Any) -> Any:
+    """Return whether each element is infinite.
+
+    Example:
+        >>> torch.isinf(torch.tensor([1.0, -torch.inf]))
+        tensor([False,  True])
+    """
+
+
+@elementwise(np.isfinite, x=None, method=True)
+def isfinite(x: Any) -> Any:
+    """Return whether each element is neither NaN nor infinite.
+
+    Example:
+        >>> torch.isfinite(torch.tensor([1.0, torch.inf, torch.nan]))
+        tensor([ True, False, False])
+    """
+
+
+@elementwise(np.isposinf, x=None, method=True, out="boolean result")
+def isposinf(x: Any) -> Any:
+    """Return whether each element is plus infinity.
+
+    Example:
+        >>> torch.isposinf(torch.tensor([torch.inf, -torch.inf]))
+        tensor([ True, False])
+    """
+
+
+@elementwise(np.isneginf, x=None, method=True, out="boolean result")
+def isneginf(x: Any) -> Any:
+    """Return whether each element is minus infinity.
+
+    Example:
+        >>> torch.isneginf(torch.tensor([torch.inf, -torch.inf]))
+        tensor([False,  True])
+    """
+
+
+@elementwise(lambda a: np.ones_like(a, dtype=np.bool_), x=None, method=True)
+def isreal(x: Any) -> Any:
+    """Return true: there are no complex numbers.
+
+    Example:
+        >>> torch.isreal(torch.tensor([1.0, 2.0]))
+        tensor([True, True])
+    """

@@ -1,0 +1,160 @@
+"""Tensors in other dtypes and memory formats."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from typing import Any
+
+from tinytorch.core import dtypes
+from tinytorch.core.device import as_device
+from tinytorch.core.device import device as Device
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.register import members, pointwise, public
+from tinytorch.ops.shape import _copier, _laid_out, suggested_format
+
+
+@functools.cache
+def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format") -> Any:
+    """Return the op that copies into a dtype (the engine casts gradients back) and a memory format."""
+    kind = dtype.numpy
+
+    def kernel(x: Any) -> Any:
+        return _laid_out(x, kind, memory_format)
+
+    if memory_format == "torch.preserve_format":
+        return pointwise("to", kernel, x=lambda g: g, node_name="ToCopy")
+    return op(name="ToCopy", x=lambda g: g)(kernel)
+
+
+def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
+    """Return `input` in another dtype, itself where it has that already."""
+    return input if input.dtype is dtype else _converter(dtype)(input)
+
+
+def _conversion(dtype: dtypes.dtype) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        if memory_format is not None:
+            return _in_format(self, dtype, memory_format)
+        return self if self.dtype is dtype else _converter(dtype)(self)
+
+    convert.__doc__ = f"""Return the tensor as {dtype.name}, itself where it has that dtype already.
+
+    Example:
+        >>> torch.tensor([0, 1]).{dtype.tensor_name.lower()}().dtype
+        {dtype}
+    """
+    if dtype is dtypes.bfloat16:  # an example would need a package that is not always there
+        convert.__doc__ = "Return the tensor as bfloat16 (needs the extra `bf16`), itself where it is that already."
+    return convert
+
+
+def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: bool = False) -> Tensor:
+    """Return `input` in a dtype and a memory format; itself if it is so already, unless `copy`."""
+    _copier(memory_format)  # which refuses what is none
+    name = str(memory_format)
+    same = name == "torch.preserve_format" or name == suggested_format(input._array)
+    if same and not copy and input.dtype is dtype:
+        return input
+    return _converter(dtype, name)(input)
+
+
+@public("", method="to")
+def to(
+    input: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    other: Tensor | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return the tensor in another dtype or on another device; itself if it is there already, unless `copy`.
+
+    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each with `non_blocking` and `copy` after it.
+    The conversion is recorded: gradients come back in the dtype of `input`.
+
+    Args:
+        input: the tensor.
+        *args: see above.
+        dtype: the dtype, by keyword.
+        device: the device, by keyword.
+        other: a tensor to be like in dtype.
+        non_blocking: has no effect.
+        copy: copy in any case.
+        memory_format: the order of the result in memory.
+
+    Raises:
+        RuntimeError: there is no such device.
+
+    Example:
+        >>> torch.tensor([1.7]).to(torch.int64)
+        tensor([1])
+    """
+    if args:
+        first, rest = args[0], args[1:]
+        if isinstance(first, dtypes.dtype) or first in (builtins.float, builtins.int, builtins.bool):
+            if not rest and not copy and memory_format is None:
+                return converted(input, dtypes.as_dtype(first))
+            dtype = first
+        elif isinstance(first, Tensor):
+            other = first
+        elif first is None or isinstance(first, (str, Device, int)):
+            device = first
+            if rest and not isinstance(rest[0], builtins.bool):
+                dtype, rest = rest[0], rest[1:]
+        else:
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(first).__name__}), but expected a "
+                "dtype, a device or a Tensor"
+            )
+        copy = rest[1] if len(rest) > 1 else copy
+    if other is not None:
+        dtype = other.dtype
+    as_device(device)
+    kind = input.dtype if dtype is None else dtypes.as_dtype(dtype)
+    if memory_format is not None:
+        return _in_format(input, kind, memory_format, copy)
+    return _converter(kind)(input) if copy or kind is not input.dtype else input
+
+
+@public("", method="type_as")
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor in the dtype of `other`.
+
+    Example:
+        >>> torch.tensor([1, 2]).type_as(torch.ones(1))
+        tensor([1., 2.])
+    """
+    check_tensor(other, "type_as", "other")
+    return converted(input, other.dtype)
+
+
+@public("", method="cpu")
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Return the tensor itself: it is on the CPU.
+
+    Example:
+        >>> torch.ones(2).cpu()
+        tensor([1., 1.])
+    """
+    return self if memory_format is None else _in_format(self, self.dtype, memory_format)
+
+
+@public("", method="cuda")
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """Raise AssertionError, as PyTorch without CUDA does: tensors live on the CPU."""
+    raise AssertionError("Torch not compiled with CUDA enabled: tinytorch runs on the CPU")
+
+
+#: `Tensor.float` and the like. (They are no names of this module, where `float` is Python's.)
+members(
+    {
+        name: _conversion(getattr(dtypes, name))
+        for name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short")
+    }
+    | {"byte": _conversion(dtypes.uint8), "char": _conversion(dtypes.int8)}
+)

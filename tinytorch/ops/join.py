@@ -1,0 +1,650 @@
+"""Several tensors: split into parts, joined, made of one shape."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops import autocast
+from tinytorch.ops.arguments import also_by, check_some_dim, check_tensor, ints_of, numpy_names, sections_or_indices
+from tinytorch.ops.register import public
+from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
+
+# Views: several at once ---------------------------------------------------------------------------
+
+
+def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
+    """Return the gradients of the pieces along `dim` side by side, zeros for those that have none."""
+    some = next(each for each in g if each is not None)
+    shape = list(some._array.shape)
+    pieces = []
+    for each, size in zip(g, sizes, strict=True):
+        if each is None:
+            shape[dim] = size
+            each = wrap(np.zeros(shape, some._array.dtype, like=some._array))
+        pieces.append(each)
+    return cat(pieces, dim)
+
+
+@op(name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split(x: Any, sizes: Sequence[int], dim: int) -> Any:
+    return kernels.pieces(x, sizes, dim)
+
+
+@op(name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any:
+    return kernels.pieces(x, sizes, dim)
+
+
+@public(method=True)
+@also_by(split_size="split_size_or_sections")
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into views of one size (the last may be smaller), or of given sizes.
+
+    Args:
+        tensor: the tensor.
+        split_size_or_sections: the size of each piece, or a list of sizes that sum to the dimension's.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+
+    Example:
+        >>> torch.split(torch.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+        >>> torch.split(torch.arange(5), [1, 4])
+        (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    check_tensor(tensor, "split")
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    check_some_dim(tensor, "split")
+    try:
+        size = operator.index(split_size_or_sections)
+    except TypeError:
+        raise TypeError(
+            "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+            f"{type(split_size_or_sections).__name__}"
+        ) from None
+    axis = axis_of(dim, tensor._array.ndim, "split")
+    sizes = kernels.split_sizes(tensor._array.shape[axis], size)
+    return _split(tensor, sizes, axis)
+
+
+@public(method=True)
+@numpy_names
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into views of the given sizes, which sum to the dimension's.
+
+    Raises:
+        RuntimeError: a size is negative, or the sizes do not sum up to the dimension's.
+
+    Example:
+        >>> torch.split_with_sizes(torch.arange(4), [1, 3])
+        (tensor([0]), tensor([1, 2, 3]))
+    """
+    check_tensor(input, "split_with_sizes")
+    check_some_dim(input, "split")
+    axis = axis_of(dim, input._array.ndim, "split_with_sizes")
+    sizes = ints_of("split_with_sizes", "split_sizes", (split_sizes,))
+    length = input._array.shape[axis]
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={kernels.full(sizes)}"
+        )
+    if sum(sizes) != length:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+            f"{axis}), but got split_sizes={kernels.full(sizes)}"
+        )
+    return _split_with_sizes(input, sizes, axis)
+
+
+@public(method=True)
+@numpy_names
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into at most `chunks` views of one size, the last may be smaller.
+
+    Raises:
+        RuntimeError: `chunks` is not positive.
+
+    Example:
+        >>> torch.chunk(torch.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "chunk")
+    check_some_dim(input, "chunk")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    axis = axis_of(dim, input._array.ndim, "chunk")
+    length = input._array.shape[axis]
+    if not length:
+        return _split_with_sizes(input, (0,) * chunks, axis)
+    return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
+
+
+@public(method=True)
+@numpy_names
+@sections_or_indices
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the tensor cut along a dimension into a number of views of (almost) one size, or at given indices.
+
+    Args:
+        input: the tensor.
+        indices_or_sections: the number of pieces, the first of them longer by one where need be; or where to cut, as
+            several ints or a tensor of them.
+        dim: the dimension.
+
+    Raises:
+        RuntimeError: there is no dimension, or the number of pieces is not positive.
+
+    Example:
+        >>> torch.tensor_split(torch.arange(5), 2)
+        (tensor([0, 1, 2]), tensor([3, 4]))
+        >>> torch.tensor_split(torch.arange(5), (1, 3))
+        (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "tensor_split")
+    if not input._array.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = axis_of(dim, input._array.ndim, "tensor_split")
+    length = input._array.shape[axis]
+    if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.dtype is not dtypes.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{indices_or_sections.dtype.tensor_name}"
+            )
+        if indices_or_sections._array.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {indices_or_sections._array.ndim} dims"
+            )
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = [0, *indices_or_sections, length]
+    else:
+        if isinstance(indices_or_sections, bool):
+            raise TypeError(
+                "tensor_split() received an invalid combination of arguments - got (Tensor, bool), but expected an "
+                "int, or a tuple or tensor of them"
+            )
+        count = operator.index(indices_or_sections)
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        size, longer = divmod(length, count)
+        cuts = [i * size + min(i, longer) for i in range(count + 1)]
+    return tuple([_slice(input, axis, *slice(a, b).indices(length)[:2]) for a, b in pairwise(cuts)])
+
+
+def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tuple[Tensor, ...]:
+    check_tensor(input, name)
+    ndim = input._array.ndim
+    if ndim < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
+        )
+    if not isinstance(how, (tuple, list, Tensor)):
+        if not isinstance(how, (int, np.integer)):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, {type(how).__name__}), but "
+                "expected one of:\n * (Tensor input, int sections)\n * (Tensor input, tuple of ints indices)\n"
+            )
+        length = input._array.shape[dim]
+        if how <= 0 or length % how:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {length} is "
+                f"not divisible by the split_size {how}!"
+            )
+    return tensor_split(input, how, dim)
+
+
+@public(method=True)
+@sections_or_indices
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its second dimension (the first of a vector); see `tensor_split`.
+
+    Example:
+        >>> torch.hsplit(torch.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1],
+                [3]]), tensor([[2],
+                [4]]))
+    """
+    check_tensor(input, "hsplit")
+    return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
+
+
+@public(method=True)
+@sections_or_indices
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its first dimension; see `tensor_split`.
+
+    Example:
+        >>> torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return _split_along(input, indices_or_sections, "vsplit", 0, 2)
+
+
+@public(method=True)
+@sections_or_indices
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Return the tensor split along its third dimension; see `tensor_split`.
+
+    Example:
+        >>> [part.shape for part in torch.dsplit(torch.zeros(2, 1, 4), 2)]
+        [torch.Size([2, 1, 2]), torch.Size([2, 1, 2])]
+    """
+    return _split_along(input, indices_or_sections, "dsplit", 2, 3)
+
+
+def _unbind_x(g: Any, dim: int) -> Tensor:
+    some = next(each for each in g if each is not None)
+    zeros = None
+    if any(each is None for each in g):
+        zeros = wrap(np.zeros_like(some._array))
+    return stack([zeros if each is None else each for each in g], dim)
+
+
+@op(view=True, outputs=0, x=_unbind_x, name="Unbind")
+def _unbind(x: Any, dim: int) -> Any:
+    before = (slice(None),) * dim
+    return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
+
+
+@public(method=True)
+@numpy_names
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of the elements of a dimension, without that dimension.
+
+    Raises:
+        IndexError: there is no such dimension.
+
+    Example:
+        >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+    check_tensor(input, "unbind")
+    if not input._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = axis_of(dim, input._array.ndim, "unbind")
+    if not input._array.shape[axis]:
+        return ()
+    return _unbind(input, axis)
+
+
+# Copies: joined -----------------------------------------------------------------------------------
+
+
+def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
+    ndim = g._array.ndim
+    axis = dim % ndim
+    sizes = [0 if shape == (0,) else shape[axis] for shape in xs_shapes]
+    pieces = list(_split_with_sizes(g, sizes, axis))
+    if ndim > 1:
+        for k, shape in enumerate(xs_shapes):
+            if shape == (0,):
+                pieces[k] = wrap(np.zeros((0,), g._array.dtype, like=g._array))
+    return pieces
+
+
+@op(name="Cat", many="xs", xs=_cat_xs)
+def _cat(xs: Any, dim: int) -> Any:
+    return kernels.concatenated(xs, dim)
+
+
+@op(name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+def _stack(xs: Any, dim: int) -> Any:
+    return kernels.stacked(xs, dim)
+
+
+def _tensors(name: str, tensors: Any) -> list[Tensor]:
+    """Return a sequence of tensors as a list; TypeError where it is none."""
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
+    for k, each in enumerate(tensors):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+    return list(tensors)
+
+
+@public(also="concat concatenate", out="cat")
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Return the tensors joined along an existing dimension, in their common dtype.
+
+    Args:
+        tensors: a sequence of tensors whose shapes differ in `dim` alone; empty ones of one dimension are skipped.
+        dim: the dimension.
+        axis: the same by NumPy's name.
+
+    Raises:
+        ValueError: there is no tensor.
+        RuntimeError: the shapes do not match.
+
+    Example:
+        >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+    if axis is not None:
+        dim = axis
+    tensors = tensors if type(tensors) is list else _tensors("cat", tensors)
+    return _cat(autocast.promoted(tensors) if autocast.on else tensors, dim)
+
+
+@public(out="cat")
+def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Return tensors of one shape side by side along a new dimension.
+
+    Args:
+        tensors: a sequence of tensors, each of shape (*).
+        dim: where the new dimension stands.
+        axis: the same by NumPy's name.
+
+    Raises:
+        RuntimeError: there is no tensor, or the shapes differ.
+
+    Example:
+        >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    if axis is not None:
+        dim = axis
+    tensors = tensors if type(tensors) is list else _tensors("stack", tensors)
+    return _stack(autocast.promoted(tensors) if autocast.on else tensors, dim)
+
+
+def _some(name: str, tensors: Any) -> list[Tensor]:
+    """Return `_tensors`, of which there must be one."""
+    found = _tensors(name, tensors)
+    if not found:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return found
+
+
+@public(out="cat")
+def hstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their second dimension, vectors along their only one.
+
+    Example:
+        >>> torch.hstack((torch.tensor([1, 2]), torch.tensor([3])))
+        tensor([1, 2, 3])
+    """
+    tensors = [atleast_1d(each) for each in _some("hstack", tensors)]
+    return cat(tensors, 0 if tensors and tensors[0]._array.ndim == 1 else 1)
+
+
+@public(also="row_stack", out="cat")
+def vstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their first dimension, vectors as rows.
+
+    Example:
+        >>> torch.vstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[1, 2],
+                [3, 4]])
+    """
+    return cat([atleast_2d(each) for each in _some("vstack", tensors)], 0)
+
+
+@public(out="cat")
+def dstack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their third dimension.
+
+    Example:
+        >>> torch.dstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[[1, 3],
+                 [2, 4]]])
+    """
+    return cat([atleast_3d(each) for each in _some("dstack", tensors)], 2)
+
+
+@public(out="cat")
+def column_stack(tensors: Any) -> Tensor:
+    """Return the tensors joined along their second dimension, vectors as columns.
+
+    Example:
+        >>> torch.column_stack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    columns = [
+        each if each._array.ndim > 1 else reshape(each, (numel(each), 1)) for each in _some("column_stack", tensors)
+    ]
+    return hstack(columns)
+
+
+def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
+    pieces, row, column = [], 0, 0
+    for shape in xs_shapes:
+        height, width = (1, 1, *shape)[-2:] if shape else (1, 1)
+        block = part(g, (slice(row, row + height), slice(column, column + width)))
+        pieces.append(reshape(block, shape))
+        row, column = row + height, column + width
+    return pieces
+
+
+@op(name="BlockDiag", many="xs", xs=_block_diag_xs)
+def _block_diag(xs: Any) -> Any:
+    blocks = [x.reshape((1, 1, *x.shape)[-2:] if x.ndim < 2 else x.shape) for x in kernels.promoted(xs)]
+    rows, columns = (sum(block.shape[i] for block in blocks) for i in (0, 1))
+    out = np.zeros((rows, columns), blocks[0].dtype, like=blocks[0])
+    row = column = 0
+    for block in blocks:
+        out[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return out
+
+
+@public()
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Return the matrix that has the given matrices (vectors as rows) along its diagonal, and zeros elsewhere.
+
+    Raises:
+        RuntimeError: one has more than two dimensions.
+
+    Example:
+        >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3]])
+    """
+    for i, each in enumerate(_tensors("block_diag", tensors)):
+        if each._array.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{each._array.ndim} dimensions"
+            )
+    if not tensors:
+        return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    return _block_diag(tensors)
+
+
+@public()
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid: for each vector, its elements expanded along all other dimensions.
+
+    Args:
+        *tensors: vectors (or numbers) of one dtype, also as one sequence.
+        indexing: "ij" for matrix order (the first vector runs along the first dimension), "xy" to exchange the first
+            two dimensions; "ij" with a warning where it is left out.
+
+    Raises:
+        RuntimeError: there are no tensors, of different dtypes or of more than one dimension.
+
+    Example:
+        >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+        (tensor([[1, 1],
+                [2, 2]]), tensor([[3, 4],
+                [3, 4]]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    vectors = _tensors("meshgrid", tensors)
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+        indexing = "ij"
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for each in vectors:
+        if each._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
+        if each.dtype is not vectors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    exchange = indexing == "xy" and len(vectors) > 1
+    if exchange:
+        vectors[:2] = vectors[1::-1]
+    sizes = tuple([each._array.size for each in vectors])
+    grids = []
+    for i, each in enumerate(vectors):
+        shape = [1] * len(sizes)
+        shape[i] = sizes[i]
+        grids.append(_expand(_view(each, tuple(shape)), sizes))
+    if exchange:
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+@public()
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Return all combinations of elements of the vectors, one of each, as rows.
+
+    Example:
+        >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([5, 6]))
+        tensor([[1, 5],
+                [1, 6],
+                [2, 5],
+                [2, 6]])
+    """
+    vectors = _tensors("cartesian_prod", tensors)
+    if len(vectors) == 1:
+        return vectors[0]
+    return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)
+
+
+@public()
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Return the shape that tensors of these shapes broadcast to.
+
+    Raises:
+        RuntimeError: they do not broadcast.
+
+    Example:
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
+    result: list[int] = []
+    for index, shape in enumerate(shapes):
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(size < 0 for size in sizes):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
+        result = [1] * (len(sizes) - len(result)) + result
+        for back in range(1, len(sizes) + 1):
+            have = sizes[-back]
+            if have != 1 and result[-back] not in (1, have):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {have} at -{back}! Mismatching argument at index "
+                    f"{index} had {tuple(sizes)}; but expected shape should be broadcastable to {result}"
+                )
+            if have != 1:
+                result[-back] = have
+    return Size(result)
+
+
+@public()
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Return the tensors expanded to the shape that they broadcast to.
+
+    Raises:
+        RuntimeError: the shapes do not broadcast.
+
+    Example:
+        >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]
+        [torch.Size([3, 2]), torch.Size([3, 2])]
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    given = _tensors("broadcast_tensors", tensors)
+    shape: tuple[int, ...] = ()
+    for each in given:
+        have = each._array.shape
+        try:
+            shape = np.broadcast_shapes(shape, have)
+        except ValueError:
+            back = next(
+                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
+            )
+            raise RuntimeError(
+                f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
+                f"non-singleton dimension {max(len(shape), len(have)) - back - 1}"
+            ) from None
+    return tuple([each if each._array.shape == shape else _expand(each, shape) for each in given])
+
+
+def _atleast(name: str, tensors: tuple[Any, ...], one: Callable[[Tensor], Tensor]) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return one(tensors[0])
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    return tuple([one(each) for each in _tensors(name, tensors)])
+
+
+@public()
+def atleast_1d(*tensors: Any) -> Any:
+    """Return numbers as tensors of one dimension, others as they are; a tuple for several.
+
+    Example:
+        >>> torch.atleast_1d(torch.tensor(3))
+        tensor([3])
+    """
+    return _atleast("atleast_1d", tensors, lambda x: x if x._array.ndim else reshape(x, (1,)))
+
+
+@public()
+def atleast_2d(*tensors: Any) -> Any:
+    """Return numbers and vectors as matrices of one row, others as they are; a tuple for several.
+
+    Example:
+        >>> torch.atleast_2d(torch.tensor(3), torch.tensor([1, 2]))
+        (tensor([[3]]), tensor([[1, 2]]))
+    """
+
+    def one(x: Tensor) -> Tensor:
+        ndim = x._array.ndim
+        return reshape(x, (1, 1)) if ndim == 0 else unsqueeze(x, 0) if ndim == 1 else x
+
+    return _atleast("atleast_2d", tensors, one)
+
+
+@public()
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1).
+
+    Example:
+        >>> torch.atleast_3d(torch.zeros(2)).shape, torch.atleast_3d(torch.zeros(2, 3)).shape
+        (torch.Size([1, 2, 1]), torch.Size([2, 3, 1]))
+    """
+
+    def one(x: Tensor) -> Tensor:
+        ndim = x._array.ndim
+        if ndim == 0:
+            return reshape(x, (1, 1, 1))
+        return unsqueeze(unsqueeze(x, 0), -1) if ndim == 1 else unsqueeze(x, -1) if ndim == 2 else x
+
+    return _atleast("atleast_3d", tensors, one)

@@ -1,0 +1,330 @@
+"""Masks: elements chosen by a condition, and where they are."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.activation import fill as fill_where
+from tinytorch.kernels.activation import where as where_
+from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
+from tinytorch.ops.register import public
+from tinytorch.ops.shape import embed, expand, reshape
+from tinytorch.ops.writing import writing
+
+
+def _check_mask(name: str, mask: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"{name}_ only supports boolean masks, but got mask with dtype {_C_NAMES.get(mask.dtype.name, 'unknown')}"
+        )
+
+
+_C_NAMES = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:
+    """Return a copy of `x` in the shape that it and the mask broadcast to."""
+    if x.shape == mask.shape:
+        return x.copy("C")
+    return kernels.broadcast(x, mask)[0].copy("C")
+
+
+def _check_fit(x: Any, mask: Any) -> None:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    if shape != x.shape:
+        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
+
+
+@writing(
+    names=("MaskedFillBackward0", "MaskedFillBackward1"),
+    prepare=_wide_copy,
+    repeats=_deprecated_fill,
+    reads={"mask": "same", "value": "any"},
+    broadcasts=True,
+    x=lambda g, mask: masked_fill(g, mask, 0),
+    mask=None,
+    value=lambda g, mask: _where(mask, g, 0.0).sum(),
+)
+def _masked_fill(x: Any, mask: Any, value: Any) -> None:
+    _check_mask("masked_fill", mask)
+    if mask.shape != x.shape:
+        _check_fit(x, mask)
+    fill_where(x, mask, _fitting(value, x))
+
+
+@public(method=True)
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Return a copy with a number (or a tensor without dimensions) where the mask is true.
+
+    Args:
+        input: the tensor.
+        mask: booleans that broadcast with it.
+        value: what to write; it is cast to the dtype of `input`.
+
+    Raises:
+        RuntimeError: the mask is not boolean, or does not broadcast.
+
+    Example:
+        >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
+        tensor([1., 0.])
+    """
+    return _masked_fill[isinstance(value, Tensor)][0](input, mask, _scalar("masked_fill", value))
+
+
+@public("", method="masked_fill_")
+def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place version of `masked_fill`."""
+    return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))
+
+
+@public(method=True, out="index_select")
+@op(x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask), mask=None, broadcasts=True)
+def masked_select(x: Any, mask: Any) -> Any:
+    """Return the elements where the mask, which broadcasts with `x`, is true, in one dimension.
+
+    Raises:
+        RuntimeError: the mask is not boolean, or does not broadcast.
+
+    Example:
+        >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+        tensor([1, 3])
+    """
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = kernels.broadcast(x, mask)
+    return x[mask]
+
+
+@op(x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask), mask=None,
+    name="MaskedSelectBackward")  # fmt: skip
+def _unmasked(x: Any, shape: tuple[int, ...], mask: Any) -> Any:
+    """Return zeros with `x` where the mask is true; `shape` is what was masked, before broadcasting."""
+    out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
+    out[np.broadcast_to(mask, out.shape)] = x
+    return out
+
+
+def _masked_source(g: Tensor, mask: Tensor, source_shape: tuple[int, ...]) -> Tensor:
+    taken = masked_select(g, mask)
+    size = int(np.prod(source_shape))
+    if taken._array.size < size:
+        taken = embed(taken, (size,), (slice(taken._array.size),))
+    return reshape(taken, source_shape)
+
+
+@writing(
+    names=("MaskedScatterBackward0",),
+    prepare=_wide_copy,
+    reads="same",
+    broadcasts=True,
+    x=lambda g, mask: masked_fill(g, mask, 0),
+    mask=None,
+    source=_masked_source,
+)
+def _masked_scatter(x: Any, mask: Any, source: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {kernels.name_of(mask)}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {kernels.name_of(x)} and "
+            f"{kernels.name_of(source)}"
+        )
+    _check_fit(x, mask)
+    wide = np.broadcast_to(mask, x.shape)
+    count = int(np.count_nonzero(wide))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[wide] = kernels.flat(source)[:count]
+
+
+@public(method=True)
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Return a copy with the first elements of `source`, in order, where the mask is true.
+
+    Example:
+        >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5.0, 6.0]))
+        tensor([5., 0., 6.])
+    """
+    return _masked_scatter[0](input, mask, source)
+
+
+masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
+
+
+@op(
+    condition=None,
+    x=lambda g, condition: _where(condition, g, 0.0),
+    y=lambda g, condition: _where(condition, 0.0, g),
+    broadcasts=True,
+    name="Where",
+)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return where_(condition, x, y)
+
+
+@public(out="where")
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """Return `input` where the condition is true and `other` elsewhere; alone, the places where it is true.
+
+    Args:
+        condition: booleans.
+        input: a tensor or number; all three broadcast.
+        other: a tensor or number.
+
+    Returns:
+        A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
+
+    Raises:
+        RuntimeError: the shapes do not broadcast, or the condition is not of booleans.
+        TypeError: only one of `input` and `other` is given, or one is neither tensor nor number.
+
+    Example:
+        >>> x = torch.tensor([1.0, -2.0])
+        >>> torch.where(x > 0, x, 0.0)
+        tensor([1., 0.])
+    """
+    if (
+        type(condition) is type(input) is type(other) is Tensor
+        and condition._array.dtype is _BOOL
+        and input._array.dtype is other._array.dtype
+    ):  # the usual case
+        try:
+            return _where(condition, input, other)
+        except RuntimeError:
+            _check_broadcast(condition, input, other)
+            raise
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if not (isinstance(condition, Tensor) and isinstance(input, _OPERANDS) and isinstance(other, _OPERANDS)):
+        kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
+        raise TypeError(
+            f"where() received an invalid combination of arguments - got ({kinds}), but expected (Tensor condition, "
+            "Tensor or Number input, Tensor or Number other)"
+        )
+    kind = condition._array.dtype
+    if kind.kind != "b":
+        if kind != np.uint8:
+            raise RuntimeError(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{kernels.name_of(condition._array)}"
+            )
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+        condition = wrap(condition._array.astype(np.bool_))
+    pair: list[Any] = [input, other]
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input._array.dtype == other._array.dtype):
+        ranked = [
+            (each.dtype, 2 if each._array.ndim else 1) if isinstance(each, Tensor) else (dtypes.of_number(each), 0)
+            for each in pair
+        ]
+        common = dtypes.result_dtype(*ranked)
+        for i, each in enumerate(pair):
+            if not isinstance(each, Tensor):
+                pair[i] = wrap(np.asarray(each).astype(common.numpy))
+            elif each.dtype is not common:
+                pair[i] = each.to(common)
+    try:
+        return _where(condition, *pair)
+    except RuntimeError:
+        _check_broadcast(condition, *pair)
+        raise
+
+
+def _check_broadcast(*tensors: Tensor) -> None:
+    try:
+        np.broadcast_shapes(*[each._array.shape for each in tensors])
+    except ValueError:
+        from_shapes: tuple[int, ...] = ()
+        for each in tensors:
+            have = each._array.shape
+            for back in range(1, min(len(from_shapes), len(have)) + 1):
+                if from_shapes[-back] != have[-back] and 1 not in (from_shapes[-back], have[-back]):
+                    raise RuntimeError(
+                        f"The size of tensor a ({from_shapes[-back]}) must match the size of tensor b ({have[-back]}) "
+                        f"at non-singleton dimension {max(len(from_shapes), len(have)) - back}"
+                    ) from None
+            from_shapes = np.broadcast_shapes(from_shapes, have)
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return this tensor where the condition is true and `other` elsewhere; see `where`."""
+    return where(condition, self, other)
+
+
+@public(method=True, out="nonzero")
+def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the indices of all elements that are not zero.
+
+    Args:
+        input: the tensor.
+        out: where the function writes its result, if that is no tuple; the method has no `out`.
+        as_tuple: return a tuple of vectors, one per dimension, fit for indexing.
+
+    Returns:
+        An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
+
+    Example:
+        >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
+        tensor([[0, 0],
+                [1, 1]])
+    """
+    check_tensor(input, "nonzero")
+    if type(as_tuple) is not bool:
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+    if out is not None:  # the function's is seen to in `ops/out.py`
+        raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
+    array = input._array
+    if not array.ndim and not as_tuple:
+        return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
+    # In memory, as PyTorch's, the indices of one dimension after those of another.
+    found = np.stack(np.nonzero(array if array.ndim else array[None]))
+    return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
+
+
+@public(method=True, out="nonzero")
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """Return the indices of the first `size` elements that are not zero; `fill_value` where there are fewer.
+
+    Raises:
+        RuntimeError: `size` is negative.
+
+    Example:
+        >>> torch.nonzero_static(torch.tensor([1, 0, 2]), size=3)
+        tensor([[ 0],
+                [ 2],
+                [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero(input)._array
+    out = np.full_like(found, fill_value, shape=(size, found.shape[1]), order="C")
+    out[: len(found)] = found[:size]
+    return _wrapped(out)
+
+
+@public(method=True)
+def argwhere(input: Tensor) -> Tensor:
+    """Return the indices of all elements that are not zero, one row for each; see `nonzero`.
+
+    Example:
+        >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
+    return nonzero(input)

@@ -1,0 +1,368 @@
+"""What programs ask a tensor beside ops: its kind, its device, what only other devices have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import shape as kernels
+from tinytorch.ops.create import blank, finished
+from tinytorch.ops.memory import dlpack, dlpack_device, set_
+from tinytorch.ops.register import members, public
+from tinytorch.ops.shape import aliased
+from tinytorch.ops.storage import Array, _typed_storage, is_storage
+from tinytorch.ops.values import legacy_new
+
+# Element by element, in Python --------------------------------------------------------------------
+
+
+def _refuse_grad(self: Tensor, name: str) -> None:
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+def _put(self: Tensor, values: Any) -> Tensor:
+    array = self._array
+    found = list(values)
+    for each in found:
+        if not isinstance(each, (int, float, np.generic)):
+            raise TypeError(f"must be real number, not {type(each).__name__}")
+    array[...] = np.array(found, dtype=array.dtype).reshape(array.shape)
+    return self  # (PyTorch does not count this as a write)
+
+
+@public("", method="apply_")
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace each element by what a function of Python numbers returns for it; slow.
+
+    Raises:
+        RuntimeError: the tensor requires grad.
+
+    Example:
+        >>> torch.arange(3).apply_(lambda x: x + 1)
+        tensor([1, 2, 3])
+    """
+    _refuse_grad(self, "apply_")
+    return _put(self, map(callable, self._array.ravel().tolist()))
+
+
+@public("", method="map_")
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace each element by what a function of it and the other tensor's element returns; slow.
+
+    Raises:
+        RuntimeError: the tensor requires grad.
+        TypeError: the dtypes differ.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> x.map_(torch.tensor([3.0, 4.0]), lambda a, b: a * b)
+        tensor([3., 8.])
+    """
+    _refuse_grad(self, "map_")
+    return _mapped_with(self, "map_", callable, other=tensor)
+
+
+@public("", method="map2_")
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace each element by what a function of it and two other tensors' elements returns; slow.
+
+    Raises:
+        RuntimeError: the tensor requires grad.
+        TypeError: the dtypes differ.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> x.map2_(torch.ones(2), torch.ones(2), lambda a, b, c: a + b + c)
+        tensor([3., 4.])
+    """
+    _refuse_grad(self, "map2_")
+    return _mapped_with(self, "map2_", callable, x=x, y=y)
+
+
+def _mapped_with(self: Tensor, name: str, callable: Callable[..., Any], **others: Tensor) -> Tensor:
+    columns = [self._array.ravel().tolist()]
+    for argument, other in others.items():
+        if other.dtype is not self.dtype:
+            raise TypeError(f"{name}: expected {self.type()} for '{argument}' (got {other.type()})")
+        expanded = kernels.expand(other._array, self._array.shape)
+        columns.append(expanded.ravel().tolist())
+    return _put(self, map(callable, *columns))
+
+
+# What else programs ask a tensor ------------------------------------------------------------------
+
+
+@public("", method="new")
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Make a tensor of this one's dtype PyTorch's legacy way: from sizes, data, or another tensor.
+
+    Example:
+        >>> torch.zeros(1, dtype=torch.int64).new([1, 2])
+        tensor([1, 2])
+    """
+    kind = self.dtype
+    if len(args) == 1 and is_storage(args[0]):
+        return set_(blank((0,), None, kind), args[0])
+    if not args and set(kwargs) == {"size"}:
+        args, kwargs = tuple(kwargs["size"]), {}
+    return legacy_new(Tensor, args, kwargs, kind)
+
+
+@public("", method="module_load")
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """Return what `load_state_dict` puts in this tensor's place: itself with the numbers of `other`, or `other`."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@public(method=True)
+def get_device(input: Tensor) -> int:
+    """Return -1, the CPU's number.
+
+    Example:
+        >>> torch.get_device(torch.ones(1))
+        -1
+    """
+    return -1
+
+
+@public("", method="as_subclass")
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """Return a tensor of a subclass on the same memory; gradients flow to this one.
+
+    Raises:
+        TypeError: `cls` is no subclass of Tensor.
+
+    Example:
+        >>> class Mine(torch.Tensor):
+        ...     pass
+        >>> type(torch.ones(2).as_subclass(Mine)).__name__
+        'Mine'
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure "
+            "your class inherits from Tensor."
+        )
+    made: Tensor = aliased(self, None)
+    made.__class__ = cls
+    return made
+
+
+@public(method=True)
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors have the same shape.
+
+    Example:
+        >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+        True
+    """
+    return bool(input._array.shape == other._array.shape)
+
+
+@public(method=True)
+def is_nonzero(input: Tensor) -> bool:
+    """Return whether the only element is not zero.
+
+    Raises:
+        RuntimeError: there is not exactly one.
+
+    Example:
+        >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
+        (False, True)
+    """
+    return bool(input)
+
+
+@public(method=True)
+def is_distributed(input: Tensor) -> bool:
+    """Return False: no tensor is spread over several processes.
+
+    Example:
+        >>> torch.is_distributed(torch.ones(1))
+        False
+    """
+    return False
+
+
+@public("", method="is_pinned")
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Return False: there is nothing to pin for.
+
+    Example:
+        >>> torch.ones(2).is_pinned()
+        False
+    """
+    return False
+
+
+@public("", method="pin_memory")
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Raise RuntimeError, as PyTorch does without a GPU to pin for."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@public("", method="to_dense")
+def to_dense(self: Tensor, dtype: dtypes.dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
+    """Return the tensor itself, which is dense; converted to `dtype` where one is given.
+
+    Example:
+        >>> torch.ones(2).to_dense()
+        tensor([1., 1.])
+    """
+    return self if dtype is None else self.to(dtype)
+
+
+@public("", method="dequantize")
+def dequantize(self: Tensor) -> Tensor:
+    """Return the tensor in float32."""
+    return self.to(dtypes.float32)
+
+
+def contains(self: Tensor, element: Any) -> bool:
+    """Return whether an element equals a number, or any of another tensor's where they meet (`element in tensor`)."""
+    if not isinstance(element, (Tensor, int, float, complex)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+    return bool((self == element).any().item())
+
+
+def array_wrap(self: Tensor, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """Return the result of a NumPy function of this tensor as a tensor (`Tensor.__array_wrap__`)."""
+    array = np.asarray(array)
+    return finished(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+
+
+def _raises(error: type[Exception], text: str, what: str) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise error(text)
+
+    method.__doc__ = f"Raise {error.__name__}: {what}"
+    return method
+
+
+def _no_backend(name: str) -> Any:
+    return _raises(
+        NotImplementedError,
+        f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.",
+        "PyTorch has it for other tensors than strided ones only.",
+    )
+
+
+def _false(self: Tensor) -> bool:
+    return False
+
+
+def _name(self: Tensor) -> str | None:
+    return None
+
+
+def _grad_dtype(self: Tensor) -> dtypes.dtype:
+    return self.dtype
+
+
+def _volatile(self: Tensor) -> bool:
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
+def _cuda_array(self: Tensor) -> Any:
+    raise AttributeError(
+        f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+        "tensor.cuda() to copy tensor to device memory."
+    )
+
+
+def const_data_ptr(self: Tensor) -> int:
+    """Return the address of the first element, for reading."""
+    return self.data_ptr()
+
+
+def dense_dim(self: Tensor) -> int:
+    """Return the number of dense dimensions: all."""
+    return self._array.ndim
+
+
+def sparse_dim(self: Tensor) -> int:
+    """Return the number of sparse dimensions: none."""
+    return 0
+
+
+_ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
+_SPARSE = "it is a strided tensor, not a sparse one."
+
+#: Members of Tensor that are no names of this module, or that only say what a strided tensor on the CPU is not.
+MEMBERS: dict[str, Any] = {
+    "__array_wrap__": array_wrap,
+    "__contains__": contains,
+    "__cuda_array_interface__": property(_cuda_array),
+    "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device,
+    "_cdata": property(id),  # programs compare it, to know a tensor from another
+    "_typed_storage": _typed_storage,
+    "const_data_ptr": const_data_ptr,
+    "dense_dim": dense_dim,
+    "sparse_dim": sparse_dim,
+    "grad_dtype": property(_grad_dtype),
+    "name": property(_name),
+    "volatile": property(_volatile),
+    "xpu": _raises(AssertionError, "Torch not compiled with XPU enabled", "tensors live on the CPU."),
+    "mtia": _raises(AssertionError, "Torch not compiled with MTIA enabled", "tensors live on the CPU."),
+    "ipu": _raises(RuntimeError, "PyTorch is not linked with support for ipu devices", "tensors live on the CPU."),
+    "record_stream": _raises(RuntimeError, "unknown parameter type", "there are no streams."),
+    "reinforce": _raises(
+        RuntimeError, "reinforce() was removed. Use torch.distributions instead.", "PyTorch removed it."
+    ),
+    "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
+    "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
+}
+MEMBERS |= {f"is_{kind}": property(_false) for kind in _ELSEWHERE}
+MEMBERS |= {
+    name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
+    for name in ("coalesce", "indices", "is_coalesced")
+}
+MEMBERS |= {
+    name: _raises(
+        RuntimeError, f"{name} expected sparse {which} compressed tensor layout but got Strided", _SPARSE
+    )
+    for name, which in (
+        ("crow_indices", "row"), ("col_indices", "row"), ("ccol_indices", "column"), ("row_indices", "column"),
+    )
+}  # fmt: skip
+MEMBERS |= {
+    name: _raises(
+        NotImplementedError, f"tinytorch has strided tensors only: {name}()", "there is one layout."
+    )
+    for name in (
+        "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "to_mkldnn",
+    )
+}  # fmt: skip
+MEMBERS |= {
+    name: _no_backend(name)
+    for name in (
+        "_indices", "_nnz", "_values", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
+        "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "sparse_mask", "sparse_resize_",
+        "sparse_resize_and_clear_", "to_padded_tensor",
+    )
+}  # fmt: skip
+members(MEMBERS)
+
+
+def typename(obj: Any, /) -> str:
+    """Return the name of a tensor's type ("torch.FloatTensor"), or else a qualified name.
+
+    Example:
+        >>> torch.typename(torch.ones(1))
+        'torch.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"

@@ -1,0 +1,340 @@
+"""Copies with the elements repeated, in another order, or in triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.reduce import axes_of, axis_of, int_of
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names
+from tinytorch.ops.arithmetic import check_fits
+from tinytorch.ops.register import public
+from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
+
+# Copies: repeated ---------------------------------------------------------------------------------
+
+
+def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
+    lengths = (1,) * (len(repeats) - len(x_shape)) + x_shape
+    pairs = [each for pair in zip(repeats, lengths, strict=True) for each in pair]
+    if not pairs:
+        return g
+    return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
+
+
+@op(name="Repeat", x=_repeat_x)
+def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
+    if len(repeats) < x.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    if min(repeats, default=0) < 0:
+        lengths = (1,) * (len(repeats) - x.ndim) + x.shape
+        sizes = [n * length for n, length in zip(repeats, lengths, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
+    return np.tile(x, repeats)
+
+
+@public("", method="repeat")
+def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
+    """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
+
+    Args:
+        input: the tensor.
+        *repeats: how often, for each dimension; further ones in front make new dimensions.
+
+    Example:
+        >>> torch.tensor([1, 2]).repeat(2, 2)
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
+    return _repeat(input, ints_of("repeat", "repeats", repeats, named))
+
+
+@public(method=True)
+def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """Return the tensor repeated; unlike `Tensor.repeat`, missing numbers in front are 1.
+
+    Example:
+        >>> torch.tile(torch.tensor([[1], [2]]), (3,))
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+    """
+    check_tensor(input, "tile")
+    repeats = ints_of("tile", "dims", dims, named)
+    return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
+
+
+@public(method=True)
+@numpy_names
+def repeat_interleave(
+    input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
+) -> Tensor:
+    """Return a copy in which each element along `dim` (of the flattened tensor by default) is repeated in place.
+
+    Args:
+        input: the tensor; alone it is the repeats, and the result the index of each repeated element.
+        repeats: how often: a number, or a tensor with one for each element along the dimension.
+        dim: the dimension.
+        output_size: the size of the result along `dim`, checked if given.
+
+    Raises:
+        RuntimeError: the repeats are negative, or not as many as there are elements.
+
+    Example:
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([0, 3]))
+        tensor([2, 2, 2])
+    """
+    if input is None:
+        input, repeats = repeats, None
+    check_tensor(input, "repeat_interleave")
+    if repeats is None:
+        counts: Any = input._array
+        return wrap(_interleaved(counts, output_size))
+    if dim is None:
+        input, dim = flatten(input), 0
+    axis = axis_of(dim, input._array.ndim, "repeat_interleave")
+    if not input._array.ndim:  # PyTorch's error, for 0 too
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    length = input._array.shape[axis] if input._array.ndim else 1
+    if isinstance(repeats, Tensor):
+        counts = repeats._array
+        if counts.ndim > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        if counts.size == 1 and length != 1:
+            counts = np.broadcast_to(counts.reshape(-1), (length,))
+        if counts.size != length:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{counts.size} and input.size({axis}) = {length}"
+            )
+        return input.index_select(axis, wrap(_interleaved(counts.reshape(-1), output_size)))
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if not input._array.ndim:
+        input = reshape(input, (1,))
+    shape = input._array.shape
+    if output_size is not None and output_size != length * repeats:
+        raise RuntimeError("allocated size does not match required size")
+    spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
+    return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))
+
+
+def _interleaved(counts: Any, output_size: Any) -> Any:
+    """Return each index as often as `counts` says."""
+    if counts.dtype.kind not in "iu":
+        kind = dtypes.from_numpy_dtype(counts.dtype).tensor_name
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if counts.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    indices = np.repeat(np.arange(counts.size, like=counts), counts)
+    if output_size is not None and indices.size != output_size:
+        raise RuntimeError("allocated size does not match required size")
+    return indices.astype(counts.dtype, copy=False)
+
+
+# Copies: rearranged -------------------------------------------------------------------------------
+
+
+@op(name="Flip", x=lambda g, dims: _flip(g, dims))
+def _flip(x: Any, dims: tuple[int, ...]) -> Any:
+    return kernels.flip(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())
+
+
+@public(method=True)
+def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """Return a copy with the elements in reverse order along the dimensions.
+
+    Example:
+        >>> torch.flip(torch.arange(3), (0,))
+        tensor([2, 1, 0])
+    """
+    return _flip(input, ints_of("flip", "dims", dims, named))
+
+
+@public(method=True)
+def fliplr(input: Tensor) -> Tensor:
+    """Return a copy with the elements of the second dimension in reverse order.
+
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
+    check_tensor(input, "fliplr")
+    if input._array.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return _flip(input, (1,))
+
+
+@public(method=True)
+def flipud(input: Tensor) -> Tensor:
+    """Return a copy with the elements of the first dimension in reverse order.
+
+    Raises:
+        RuntimeError: there is no dimension.
+
+    Example:
+        >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
+    check_tensor(input, "flipud")
+    if input._array.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return _flip(input, (0,))
+
+
+@op(name="Roll", x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims))
+def _roll(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    if not dims:
+        return _in_rows(np.roll(x, shifts))
+    out = np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
+    return _in_rows(out) if suggested_format(x) == "torch.contiguous_format" else out
+
+
+def _in_rows(x: Any) -> Any:
+    return x if x.flags.c_contiguous else x.copy("C")
+
+
+@public(method=True)
+def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
+
+    Args:
+        input: the tensor.
+        shifts: by how many places: an int, or one for each of `dims`.
+        dims: the dimensions; without them the flattened tensor is rolled.
+
+    Raises:
+        RuntimeError: there are not as many shifts as dimensions.
+
+    Example:
+        >>> torch.roll(torch.arange(4), 1)
+        tensor([3, 0, 1, 2])
+    """
+    check_tensor(input, "roll")
+    moves = ints_of("roll", "shifts", (shifts,))
+    axes = () if dims is None else ints_of("roll", "dims", (dims,))
+    if not moves:
+        raise RuntimeError("`shifts` required")
+    if len(moves) != len(axes) and (axes or len(moves) != 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
+    if axes and not input._array.ndim:
+        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
+    if not input._array.size:  # (PyTorch does not look whether there are such dimensions)
+        moves, axes = moves[:1], ()
+    return _roll(input, moves, axes)
+
+
+@op(name="Rot90", x=lambda g, k, dims: _rot90(g, -k, dims))
+def _rot90(x: Any, k: int, dims: tuple[int, int]) -> Any:
+    return kernels.rotated(x, k, *dims)
+
+
+@public(method=True)
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
+
+    Args:
+        input: the tensor.
+        k: how many times; a negative number turns the other way.
+        dims: the plane, as two dimensions.
+
+    Raises:
+        RuntimeError: there are less than two dimensions, or the two are the same.
+
+    Example:
+        >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
+    check_tensor(input, "rot90")
+    dims, ndim = tuple(dims), input._array.ndim
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    dim0, dim1 = (axis_of(dim, ndim, "rot90") for dim in dims)
+    if dim0 == dim1:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    return _rot90(input, int_of(k, "rot90", "k"), (dim0, dim1))
+
+
+@public(method=True, in_place=True, out="exact")
+@op(x=lambda g, diagonal: tril(g, diagonal))
+def tril(x: Any, diagonal: int = 0) -> Any:
+    """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
+
+    Args:
+        x: the matrices.
+        diagonal: 0 for the main one, above it positive, below it negative.
+
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> torch.tril(torch.ones(2, 2))
+        tensor([[1., 0.],
+                [1., 1.]])
+    """
+    check_int(diagonal, "tril", "diagonal")
+    if x.ndim < 2:
+        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+    return _in_rows(np.tril(x, diagonal))
+
+
+@public(method=True, in_place=True, out="exact")
+@op(x=lambda g, diagonal: triu(g, diagonal))
+def triu(x: Any, diagonal: int = 0) -> Any:
+    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
+
+    Args:
+        x: the matrices.
+        diagonal: 0 for the main one, above it positive, below it negative.
+
+    Raises:
+        RuntimeError: there are less than two dimensions.
+
+    Example:
+        >>> torch.triu(torch.ones(2, 2), 1)
+        tensor([[0., 1.],
+                [0., 0.]])
+    """
+    check_int(diagonal, "triu", "diagonal")
+    if x.ndim < 2:
+        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+    return _in_rows(np.triu(x, diagonal))
+
+
+@op(x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0), name="ConstantPadNd")
+def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
+    """Return `x` with a border of `value`.
+
+    `pad` holds (before, after) of the last dimension, then of the one before it, and so on.
+    Negative widths take away, so that the gradient is the same op.
+    """
+    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
+    for length, (before, after) in zip(x.shape, widths, strict=True):
+        if length + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+    shape = tuple([length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)])
+    check_fits(x, value)
+    laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
+    out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
+    inner = tuple([slice(max(before, 0), n - max(after, 0)) for n, (before, after) in zip(shape, widths, strict=True)])
+    part = tuple(
+        [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, widths, strict=True)]
+    )
+    out[inner] = x[part]
+    return out

@@ -1,0 +1,566 @@
+"""Gather and scatter: elements at places that a tensor names, along a dimension or in all."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.inplace import check_overlap, in_place
+from tinytorch.core.op import op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.reduce import axis_of
+from tinytorch.ops import limits
+from tinytorch.ops.arguments import check_tensor, numpy_names
+from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
+from tinytorch.ops.join import cat
+from tinytorch.ops.register import public
+from tinytorch.ops.shape import embed, expand, reshape
+from tinytorch.ops.writing import writing
+
+# Gather and scatter -------------------------------------------------------------------------------
+
+
+@public(method=True, out="gather")
+@op(x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False), index=None)
+def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
+
+    Args:
+        x: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `x`, in the others not longer than it.
+        sparse_grad: has no effect: gradients are dense.
+
+    Returns:
+        A tensor of the shape of `index`.
+
+    Raises:
+        RuntimeError: the index is out of range, or does not fit in shape or dtype.
+
+    Example:
+        >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+        tensor([[1, 1],
+                [4, 3]])
+    """
+    return kernels.gather(x, dim, index)
+
+
+@op(x=lambda g, dim, index: gather(g, dim, index), index=None, name="GatherBackward")
+def _scattered(x: Any, shape: tuple[int, ...], dim: int, index: Any, distinct: bool) -> Any:
+    return kernels.scattered(x, shape, dim, index, distinct)
+
+
+def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]) -> Tensor:
+    """Return the gradient of what was scattered; zeros where `src` is larger than the index."""
+    taken = gather(g, dim, index)
+    shape = taken._array.shape
+    if shape == src_shape:
+        return taken
+    if not taken._array.size:
+        return wrap(np.zeros(src_shape, g._array.dtype, like=g._array))
+    if len(shape) != len(src_shape):  # one of them has no dimensions
+        return reshape(taken, src_shape)
+    return embed(taken, src_shape, tuple([slice(n) for n in shape]))
+
+
+@writing(
+    names=("ScatterBackward1", "ScatterBackward0"),
+    x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
+    index=None,
+    src=_gathered_src,
+)
+def _scatter(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "put")
+
+
+@writing(names=("ScatterAddBackward0",), x=lambda g: g, index=None, src=_gathered_src)
+def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "add")
+
+
+def _no_gradient(g: Tensor) -> Any:
+    raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
+
+
+@writing(names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)
+def _scatter_multiply(x: Any, dim: int, index: Any, src: Any) -> None:
+    kernels.scatter(x, dim, index, _fitting(src, x), "multiply")
+
+
+_scatter_multiply[0].op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+def _scatterer(reduce: str | None, src: Any) -> Any:
+    """Return the pair of ops (out of place, in place) for a call of scatter."""
+    if reduce is None:
+        return _scatter[isinstance(src, Tensor)]
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(src, Tensor):
+        warnings.warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+            UserWarning, stacklevel=4,
+        )  # fmt: skip
+    return _scatter_add if reduce == "add" else _scatter_multiply
+
+
+def _source(src: Any, value: Any) -> Any:
+    if src is None and value is None:
+        raise TypeError('scatter() missing 1 required positional arguments: "src"')
+    if isinstance(value, Tensor) and not value._array.ndim:
+        value = value.item()
+    return value if src is None else src
+
+
+@public(method=True, out="scatter")
+@numpy_names
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `input`.
+        src: a tensor of the same dtype, at least as large as the index; or a number.
+        value: the number, by keyword.
+        reduce: "add" or "multiply" to combine with what is there.
+
+    Raises:
+        RuntimeError: the index is out of range, or something does not fit in shape or dtype.
+
+    Example:
+        >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+    src = _source(src, value)
+    return _scatterer(reduce, src)[0](input, dim, index, src)
+
+
+@public("", method="scatter_")
+@numpy_names
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """In-place version of `scatter`."""
+    src = _source(src, value)
+    return _scatterer(reduce, src)[1](self, dim, index, src)
+
+
+@public(method=True, out="scatter")
+@numpy_names
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Return a copy with `src` added at `index` along a dimension; what goes to one place adds up. See `scatter`.
+
+    Example:
+        >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
+        tensor([2., 0., 1.])
+    """
+    check_tensor(src, "scatter_add", "src", 4)
+    return _scatter_add[0](input, dim, index, src)
+
+
+scatter_add_ = public("", method="scatter_add_")(numpy_names(_scatter_add[1]))
+
+
+def _extreme_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, how: str, include_self: bool,
+    out: Tensor,
+) -> Any:  # fmt: skip
+    """Return the gradients of "amax" and "amin": shared by all elements that are equal to the result."""
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    mine = (x == out).to(g.dtype)
+    if not include_self:
+        mine = _scatter[0][0](mine, dim, index, 0)
+    theirs = (part_of_src == gather(out, dim, index)).to(g.dtype)
+    share = g / _scatter_add[0](mine, dim, index, theirs)
+    to_src = theirs * gather(share, dim, index)
+    if to_src._array.shape != src._array.shape:
+        to_src = embed(to_src, src._array.shape, tuple([slice(n) for n in index.shape]))
+    return mine * share, None, to_src
+
+
+def _reduced_by(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    out = x.copy("C")
+    if not include_self:
+        lowest = dtypes.from_numpy_dtype(x.dtype)
+        if how in ("add", "multiply"):
+            start: Any = int(how == "multiply")
+        elif lowest.is_floating_point:
+            start = -np.inf if how == "amax" else np.inf
+        elif lowest is dtypes.bool:
+            start = how == "amin"
+        else:
+            info = limits.iinfo(lowest)
+            start = info.min if how == "amax" else info.max
+        kernels.scatter(out, dim, index, start, "put")
+    kernels.scatter(out, dim, index, _fitting(src, out), how)
+    return out
+
+
+def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
+    """Return the gradient of what was added to: none where it did not take part."""
+    return g if include_self else _scatter[0][0](g, dim, index, 0)
+
+
+@op(
+    x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
+    index=None,
+    src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
+    name="ScatterReduce",
+)
+def _scatter_sum(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, "add", include_self)
+
+
+def _met(shape: tuple[int, ...], dim: int, index: Any, include_self: bool) -> Any:
+    """Return how many elements meet in each place; 1 where there are none."""
+    counts = np.ones(shape, _INT64, like=index)
+    if not include_self:
+        kernels.scatter(counts, dim, index, 0, "put")
+    kernels.scatter(counts, dim, index, np.ones(index.shape, _INT64, like=index), "add")
+    return counts
+
+
+def _mean_rule(
+    g: Tensor, needs: tuple[bool, ...], counts: Tensor | None, x_shape: tuple[int, ...], dim: int, index: Tensor,
+    src_shape: tuple[int, ...], include_self: bool,
+) -> Any:  # fmt: skip
+    if counts is None:
+        counts = wrap(_met(x_shape, dim, index._array, include_self))
+    share = g / counts
+    to_x = _kept_self(share, dim, index, include_self) if needs[0] else None
+    return to_x, None, _gathered_src(share, dim, index, src_shape) if needs[2] else None
+
+
+@op(joint=_mean_rule, inputs=("x", "index", "src"), index=None, residuals=("counts",), name="ScatterReduce")
+def _scatter_mean(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    """Return the means, and of how many elements each is."""
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'")
+    total = _reduced_by(x, dim, index, src, "add", include_self)
+    counts = _met(x.shape, dim, index, include_self)
+    if total.dtype.kind in "iu":
+        return total // counts.astype(total.dtype), counts
+    return total / counts.astype(total.dtype), counts
+
+
+@op(joint=_extreme_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
+def _scatter_extreme(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, how, include_self)
+
+
+def _scatter_prod_rule(
+    g: Tensor, needs: tuple[bool, ...], x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, out: Tensor
+) -> Any:
+    """Return the gradients of "prod": the product over the factor, or of the other factors where one is zero."""
+    part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
+    if part_of_src._array.all() and (not include_self or x._array.all()):
+        share = g * out
+        to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
+        to_src = gather(share, dim, index) / part_of_src
+    else:
+        to_x, to_src = _products_of_others(g, x, dim, index, part_of_src, include_self)
+    if to_src._array.shape != src._array.shape:
+        to_src = embed(to_src, src._array.shape, tuple([slice(n) for n in index.shape]))
+    return to_x, None, to_src
+
+
+def _products_of_others(
+    g: Tensor, x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of the factors that meet in each place, in a matrix with a column for each place."""
+    shape = x._array.shape
+    axis = axis_of(dim, len(shape), "scatter")
+    places = kernels.flat(kernels.along(shape, axis, index._array))
+    key = (wrap(kernels.ranks(places) + 1), wrap(places))
+    factors = reshape(x, (1, -1))
+    if not include_self:
+        ones = wrap(np.ones(places.shape, x._array.dtype, like=x._array))
+        factors = index_put(factors, (wrap(np.zeros_like(places)), key[1]), ones)
+    count = int(key[0]._array.max()) if places.size else 0
+    rest = wrap(np.ones((count, x._array.size), x._array.dtype, like=x._array))
+    matrix = cat([factors, rest], 0)
+    matrix = index_put(matrix, key, reshape(src, (-1,)))
+    # The product of the others: of those before times those after.
+    edge = wrap(np.ones((1, x._array.size), x._array.dtype, like=x._array))
+    before = _product_before(cat([edge, matrix[:-1]], 0))
+    after = _product_before(cat([edge, matrix.flip(0)[:-1]], 0)).flip(0)
+    shares = reshape(g, (1, -1)) * before * after
+    to_x = reshape(shares[0], shape)
+    if not include_self:
+        to_x = _scatter[0][0](to_x, dim, index, 0)
+    return to_x, reshape(shares[key], index._array.shape)
+
+
+def _product_before(x: Tensor) -> Tensor:
+    return x.cumprod(0)
+
+
+@op(joint=_scatter_prod_rule, inputs=("x", "index", "src"), index=None, name="ScatterReduce")
+def _scatter_prod(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool) -> Any:
+    return _reduced_by(x, dim, index, src, "multiply", include_self)
+
+
+#: By the name of the reduction: the op, and its in-place form.
+_SCATTER_REDUCTIONS = {
+    reduce: (made, in_place(made))
+    for reduce, made in {
+        "sum": _scatter_sum, "mean": _scatter_mean, "prod": _scatter_prod, "amax": _scatter_extreme,
+        "amin": _scatter_extreme,
+    }.items()
+}  # fmt: skip
+
+
+def _as_index_reduce(made: Any, joint: Callable[..., Any], *residuals: str) -> tuple[Any, Any]:
+    """Return an op of `scatter_reduce` under the name of `index_reduce`, and its in-place form."""
+    inputs = ("x", "index", "src")
+    declare = op(joint=joint, inputs=inputs, index=None, residuals=residuals, name="IndexReduce")
+    again = declare(made.op.kernel)
+    return again, in_place(again)
+
+
+_index_extreme = _as_index_reduce(_scatter_extreme, _extreme_rule)
+_INDEX_REDUCTIONS = {
+    "amax": _index_extreme, "amin": _index_extreme, "mean": _as_index_reduce(_scatter_mean, _mean_rule, "counts"),
+    "prod": _as_index_reduce(_scatter_prod, _scatter_prod_rule),
+}  # fmt: skip
+
+
+def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """Return the op, its in-place form, and the reduction's name: PyTorch knows two by another name also."""
+    how = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    try:
+        return (*_SCATTER_REDUCTIONS[how], how)
+    except KeyError:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}") from None
+
+
+@public(method=True, out="scatter")
+@numpy_names
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Return a copy with `src` combined with what is at `index` along a dimension; see `scatter`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32, with as many dimensions as `input`.
+        src: a tensor of the same dtype, at least as large as the index.
+        reduce: "sum", "prod", "mean", "amax" or "amin".
+        include_self: whether what `input` holds there takes part.
+
+    Raises:
+        RuntimeError: `reduce` is none of these; see also `scatter`.
+
+    Example:
+        >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
+        tensor([5., 0.])
+    """
+    check_tensor(src, "scatter_reduce", "src", 4)
+    reducer, _, how = _scatter_reducer(reduce)
+    return reducer(input, dim, index, src, how, include_self)
+
+
+@public("", method="scatter_reduce_")
+def scatter_reduce_(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `scatter_reduce`."""
+    check_tensor(src, "scatter_reduce_", "src", 3)
+    if src._cell is self._cell:
+        check_overlap(self._array, src._array, False)
+    _, reducer, how = _scatter_reducer(reduce)
+    return reducer(self, dim, index, src, how, include_self)
+
+
+@public(method=True, out="gather")
+@numpy_names
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Return a copy with the rows of `source` combined with those at `index` along `dim`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        index: int64 or int32 vector of as many indices as `source` has rows.
+        source: the rows, of the shape of `input` but for `dim`.
+        reduce: "prod", "mean", "amax" or "amin".
+        include_self: whether what `input` holds there takes part.
+
+    Raises:
+        RuntimeError: `reduce` is none of these, or something does not fit in shape or dtype.
+        IndexError: an index is out of range.
+
+    Example:
+        >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
+        tensor([5., 0.])
+    """
+    everywhere = _rows_everywhere(input, dim, index, source, reduce)
+    return _INDEX_REDUCTIONS[reduce][0](input, dim, everywhere, source, reduce, include_self)
+
+
+def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
+    """Return the index of `index_reduce` as `scatter_reduce` takes it: for each element of `source`."""
+    check_tensor(input, "index_reduce")
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    x, rows, places = input._array, source._array, index._array
+    axis = _rows_of("index_reduce", x, dim, places, rows)
+    _check_rows("index_reduce", x, axis, places, rows)
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    kernels.check_bounds(places, x.shape[axis] if x.ndim else 1, axis, IndexError, "index out of range in self")
+    wide = places.reshape((-1,) + (1,) * (x.ndim - axis - 1)) if x.ndim else places.reshape(())
+    return wrap(np.broadcast_to(wide, rows.shape))
+
+
+@public("", method="index_reduce_")
+def index_reduce_(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `index_reduce`."""
+    everywhere = _rows_everywhere(self, dim, index, source, reduce)
+    if source._cell is self._cell:
+        check_overlap(self._array, source._array, False)
+    return _INDEX_REDUCTIONS[reduce][1](self, dim, everywhere, source, reduce, include_self)
+
+
+# The flattened tensor -----------------------------------------------------------------------------
+
+
+def _check_flat(name: str, x: Any, index: Any) -> None:
+    if index.dtype != _INT64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {kernels.name_of(index)}")
+    if index.size and not x.size:
+        raise IndexError(f"{name}(): tried to {name} from an empty tensor")
+    bad = index[(index < -x.size) | (index >= x.size)]
+    if bad.size:
+        raise IndexError(
+            f"out of range: tried to access index {int(bad.reshape(-1)[0])} on a tensor of {x.size} elements."
+        )
+
+
+@public(method=True, out="take")
+@op(x=lambda g, x_shape, index: _taken_back(g, x_shape, index), index=None)
+def take(x: Any, index: Any) -> Any:
+    """Return the elements of the flattened tensor at `index` (int64, any shape).
+
+    Raises:
+        IndexError: an index is out of range.
+
+    Example:
+        >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
+        tensor([4, 5, 8])
+    """
+    _check_flat("take", x, index)
+    return kernels.flat(x).take(kernels.flat(index)).reshape(index.shape)
+
+
+@op(x=lambda g, index: take(g, index), index=None, name="TakeBackward")
+def _taken_back(x: Any, shape: tuple[int, ...], index: Any) -> Any:
+    out = np.zeros(shape, x.dtype, like=x)
+    kernels.add_at(out, index, x)
+    return out
+
+
+def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
+    if accumulate:
+        return g
+    zeros = wrap(np.zeros(index._array.shape, g._array.dtype, like=g._array))
+    return _put[0](g, index, zeros, False)
+
+
+@writing(
+    names=("PutBackward0",), prepare=_copy_in_order, x=_put_x, index=None,
+    source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
+)  # fmt: skip
+def _put(x: Any, index: Any, source: Any, accumulate: bool) -> None:
+    if index.size != source.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {kernels.name_of(x)} and "
+            f"source.dtype = {kernels.name_of(source)}"
+        )
+    _check_flat("put", x, index)
+    places, values = kernels.flat(index), kernels.flat(source)
+    target = x if x.flags.c_contiguous else x.copy("C")
+    if accumulate:
+        np.add.at(kernels.flat(target), places, values)
+    else:
+        kernels.flat(target)[places] = values
+    if target is not x:
+        x[...] = target
+
+
+@public(method=True)
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Return a copy with `source` written (or added) at `index` of the flattened tensor.
+
+    Example:
+        >>> torch.put(torch.zeros(2, 2), torch.tensor([0, 3]), torch.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
+    return _put[0](input, index, source, accumulate)
+
+
+@public("", method="put_")
+def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place version of `put`."""
+    return _put[1](self, index, source, accumulate)
+
+
+@public(method=True, out="gather")
+@numpy_names
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Return the elements at `indices` along a dimension, the other dimensions broadcasting; flattened without `dim`.
+
+    Raises:
+        RuntimeError: the numbers of dimensions differ, or the indices are not int64.
+
+    Example:
+        >>> x = torch.tensor([[3, 1], [2, 4]])
+        >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
+    check_tensor(input, "take_along_dim")
+    check_tensor(indices, "take_along_dim", "indices", 2)
+    shape, wanted = input._array.shape, indices._array.shape
+    if dim is not None and len(shape) != len(wanted):
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
+        )
+    if indices._array.dtype != _INT64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.name_of(indices._array)}"
+        )
+    if dim is None:
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
+    axis = axis_of(dim, len(shape), "take_along_dim")
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    places = indices._array
+    length = shape[axis]
+    if length and places.size and not 0 <= places.min() <= places.max() < length:
+        indices = wrap(places % length)  # as PyTorch: what is out of range begins anew
+    common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
+    sizes, reached = list(common), list(common)
+    sizes[axis], reached[axis] = shape[axis], wanted[axis]
+    return gather(expand(input, sizes), axis, expand(indices, reached))

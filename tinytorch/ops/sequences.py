@@ -1,0 +1,421 @@
+"""Tensors of numbers in order: `arange`, `linspace`, `eye`, the indices of triangles."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.dtypes import dtype as Dtype
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.random import fused
+from tinytorch.ops.create import Array, _is_size, blank, check_options, finished, number
+from tinytorch.ops.limits import fits
+from tinytorch.ops.register import no_such_call, public
+
+
+def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
+    made._array[...] = numbers.reshape(made._array.shape)
+    return made
+
+
+# Sequences of numbers -----------------------------------------------------------------------------
+
+
+@public()
+def arange(
+    *args: Any,
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return start, start + step, … below `end`: `arange(end)` or `arange(start, end, step)`.
+
+    Args:
+        *args: `end`; or `start` and `end`; or `start`, `end` and `step`.
+        start: the first number.
+        end: the bound, which is not reached.
+        step: from number to number; may be negative.
+        out: a tensor to write to.
+        dtype: the element type; by default int64 if all three are ints, else the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Returns:
+        A tensor of ceil((end - start) / step) elements.
+
+    Raises:
+        RuntimeError: `step` is zero or leads away from `end`.
+
+    Example:
+        >>> torch.arange(5)
+        tensor([0, 1, 2, 3, 4])
+        >>> torch.arange(1, 2.5, 0.5)
+        tensor([1.0000, 1.5000, 2.0000])
+    """
+    if len(args) == 1 and end is None:
+        end = args[0]
+    elif args:
+        start = args[0]
+        end = args[1] if len(args) > 1 else end
+        step = args[2] if len(args) > 2 else step
+    if end is None or len(args) > 3:
+        kinds = ", ".join(type(each).__name__ for each in args)
+        raise TypeError(f"arange() received an invalid combination of arguments - got ({kinds})")
+    end = number("arange", "end", min(len(args), 2) or 1, end)
+    start, step = number("arange", "start", 1, start), number("arange", "step", 3, step)
+    kind = out.dtype if out is not None else None if dtype is None else dtypes.as_dtype(dtype)
+    if kind is None:
+        whole = all(isinstance(each, int) for each in (start, end, step))
+        kind = dtypes.int64 if whole else dtypes.get_default_dtype()
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    count = _count(start, end, step, kind)
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
+    if kind.is_floating_point:
+        return _fill_in_order(made, _progression(float(start), float(step), count, made._array))
+    return _fill_in_order(made, np.arange(count) * int(step) + int(start))
+
+
+@public("range")
+def inclusive_range(
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return start, start + step, … up to `end`, which belongs to it: `torch.range`, which `arange` replaces.
+
+    Warns:
+        UserWarning: it is deprecated.
+
+    Raises:
+        RuntimeError: `step` is zero, or leads away from `end`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     torch.range(1, 2, 0.5)
+        tensor([1.0000, 1.5000, 2.0000])
+    """
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    start, end = number("range", "start", 1, start), number("range", "end", 2, end)
+    step = number("range", "step", 3, step)
+    kind = out.dtype if out is not None else dtypes.get_default_dtype()
+    kind = kind if dtype is None else dtypes.as_dtype(dtype)
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
+    if step == 0 or (int(step) == 0 and not kind.is_floating_point):
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range")
+    numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
+    if not kind.is_floating_point:
+        start, step = int(start), int(step)
+    return _fill_in_order(made, numbers * step + start)
+
+
+inclusive_range.__name__ = inclusive_range.__qualname__ = "range"
+
+
+def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
+    """Return how many numbers `arange` makes."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if kind is dtypes.int64:  # PyTorch counts in whole numbers
+        start, end, step = (fits(each, kind) for each in (start, end, step))
+        if step == 0:
+            raise ValueError("step must be nonzero")
+        return len(range(start, end, step))
+    return math.ceil((end - start) / step)
+
+
+def _progression(start: float, step: float, count: int, like: Array) -> Array:
+    """Return start + step * i for i < count, as PyTorch rounds it.
+
+    Its loop takes two vectors of 32 bytes at a time; of a vector the first number is rounded to the
+    dtype and the others are counted from it. What is left over is counted from the start.
+    """
+    lanes = 32 // like.itemsize
+    wide = np.float32 if like.itemsize == 2 else np.float64
+    start, step = float(wide(start)), float(wide(step))
+    numbers = fused(np.arange(count, dtype=wide), step, start).astype(like.dtype)
+    vectors = numbers[: count // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
+    lane = np.broadcast_to(np.arange(lanes, dtype=wide), vectors.shape)
+    vectors[...] = fused(lane, step, vectors[:, :1].astype(wide))
+    return numbers
+
+
+@public()
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return `steps` numbers from `start` to `end`, both included, at equal distances.
+
+    Args:
+        start: the first number.
+        end: the last number.
+        steps: how many.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Raises:
+        RuntimeError: `steps` is negative.
+
+    Example:
+        >>> torch.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    made = _spaced("linspace", start, end, steps, out, dtype, device, layout, requires_grad)
+    if steps <= 1:
+        first, _ = _ends("linspace", start, end, None)
+        return _fill_in_order(made, np.array([fits(first, made.dtype)] if steps else []))
+    first, last = _ends("linspace", start, end, made.dtype)
+    return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
+
+
+@public()
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return `steps` numbers from base**start to base**end, whose exponents are at equal distances.
+
+    Args:
+        start: the first exponent.
+        end: the last exponent.
+        steps: how many.
+        base: what is raised to the exponents.
+        out: a tensor to write to.
+        dtype: the element type, by default the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operations on the tensor are recorded.
+        pin_memory: ignored.
+
+    Example:
+        >>> torch.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+    """
+    made = _spaced("logspace", start, end, steps, out, dtype, device, layout, requires_grad)
+    kind = made.dtype
+    if steps <= 1:  # (of the last exponent nothing is asked, and of integers the first as it is)
+        first, _ = _ends("logspace", start, end, None)
+        power = float(np.power(float(base), float(first)))
+        power = power if kind.is_floating_point or not steps else fits(power, kind)
+        return _fill_in_order(made, np.array([power][: int(steps)]))
+    first, last = _ends("logspace", start, end, kind)
+    if not kind.is_floating_point:  # the ends are whole numbers, the exponents between them are not
+        first, last, kind = int(first), int(last), dtypes.float64
+    exponents = _steps(first, last, int(steps), kind)
+    return _fill_in_order(made, np.power(float(base), exponents.astype(np.float64)))
+
+
+def _spaced(
+    name: str,
+    start: Any,
+    end: Any,
+    steps: Any,
+    out: Tensor | None,
+    dtype: Any,
+    device: Any,
+    layout: Any,
+    requires_grad: bool,
+) -> Tensor:
+    if not _is_size(steps):
+        base = "" if name == "linspace" else ", float base = 10.0"
+        ends = [f"{start} start, {end} end" for end in ("Tensor", "Number") for start in ("Tensor", "Number")]
+        raise no_such_call(
+            name, (start, end, steps), tuple([f"{each}, int steps{base}, *, Tensor out = None, …" for each in ends])
+        )
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    made = blank((int(steps),), out, dtype, device, layout, requires_grad, None, name)
+    if made.dtype is dtypes.bool and steps > 1:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return made
+
+
+def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any]:
+    ends = []
+    for position, (what, value) in enumerate((("start", start), ("end", end)), 1):
+        if isinstance(value, Tensor) and value._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        given = number(name, what, position, value)
+        ends.append(given if kind is None else fits(given, kind))
+    return ends[0], ends[1]
+
+
+def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
+    """Return the numbers of `linspace`: the first half from the start, the second from the end."""
+    index = np.arange(steps)
+    half = steps // 2
+    if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds
+        real = kind.numpy.type
+        first, last = real(start), real(end)
+        step = (last - first) / real(steps - 1)
+        return np.concatenate(
+            [first + step * index[:half].astype(real), last - step * (steps - 1 - index[half:]).astype(real)]
+        )
+    real = np.float32 if kind is dtypes.float32 else np.float64
+    first, last = real(start), real(end)
+    step = float((last - first) / real(steps - 1))
+    numbers = np.concatenate(
+        [
+            fused(index[:half].astype(real), step, float(first)),
+            fused((steps - 1 - index[half:]).astype(real), -step, float(last)),
+        ]
+    )
+    return numbers.astype(kind.numpy)
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+@public()
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return a matrix of n rows and m (or n) columns: ones on the diagonal, else zeros.
+
+    Raises:
+        RuntimeError: `n` or `m` is negative.
+
+    Example:
+        >>> torch.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
+    m = n if m is None else m
+    for position, (name, value) in enumerate((("n", n), ("m", m)), 1):
+        if not _is_size(value):
+            raise TypeError(f"eye(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    made = blank((int(n), int(m)), out, dtype, device, layout, requires_grad)
+    made._array[...] = 0
+    np.fill_diagonal(made._array[:m], 1)
+    return made
+
+
+@public()
+def tril_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: Dtype | None = dtypes.int64,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the indices, (2, N), of the lower triangle of a matrix, up to diagonal `offset`.
+
+    Example:
+        >>> torch.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """
+    _check_triangle(row, col, device, layout)
+    return _indices("tril_indices", np.tril_indices(row, offset, col), dtype, requires_grad)
+
+
+@public()
+def triu_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: Dtype | None = dtypes.int64,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the indices, (2, N), of the upper triangle of a matrix, from diagonal `offset` on.
+
+    Example:
+        >>> torch.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
+    """
+    _check_triangle(row, col, device, layout)
+    return _indices("triu_indices", np.triu_indices(row, offset, col), dtype, requires_grad)
+
+
+def _indices(name: str, found: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """Return the rows and columns of a triangle as one tensor."""
+    kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    if kind not in (dtypes.int64, dtypes.int32):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
+    return finished(np.stack(found).astype(kind.numpy), requires_grad)
+
+
+def _check_triangle(row: int, col: int, device: Any, layout: Any) -> None:
+    check_options(device, layout)
+    for name, value in (("row", row), ("col", col)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be non-negative, got {value}")

@@ -1,0 +1,385 @@
+"""Sorting, unique elements, counting, searching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes
+from tinytorch.core.op import as_array, op
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.reduce import int_of
+from tinytorch.ops import return_types
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names
+from tinytorch.ops.index import _INT64
+from tinytorch.ops.register import public
+from tinytorch.ops.scatter import _scattered
+
+# Sorting ------------------------------------------------------------------------------------------
+
+
+def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
+    """Return zeros with the gradients of the sorted elements where these came from."""
+    if not x_shape:
+        return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))
+    return _scattered(g[0], x_shape, dim, out1, True)
+
+
+def _sorter(name: str, node_name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Declare an op that returns elements in order, and their indices."""
+    return op(x=_placed, outputs=2, nondiff=(1,), name=node_name, result=getattr(return_types, name))
+
+
+@_sorter("sort", "Sort")
+def _sort(x: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(x, dim, descending)
+
+
+@_sorter("sort", "Sort")
+def _sort_stable(x: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(x, dim, descending)
+
+
+_sort_stable.op.node_class.__name__ = "SortBackward1"
+
+
+@_sorter("topk", "Topk")
+def _topk(x: Any, k: int, dim: int, largest: bool) -> Any:
+    return kernels.topk(x, k, dim, largest)
+
+
+@public(method=True, out="exact")
+@numpy_names
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
+
+    Args:
+        input: the tensor.
+        dim: the dimension.
+        descending: the largest first.
+        stable: equal elements keep their order; here they always do.
+
+    Example:
+        >>> torch.sort(torch.tensor([3, 1, 2])).indices
+        tensor([1, 2, 0])
+    """
+    check_tensor(input, "sort")
+    return (_sort if stable is None else _sort_stable)(input, dim, descending)
+
+
+@public(method=True, out="exact")
+@numpy_names
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """Return the indices that sort a tensor along a dimension; see `sort`.
+
+    Example:
+        >>> torch.argsort(torch.tensor([3.0, 1.0, 2.0]))
+        tensor([1, 2, 0])
+    """
+    return sort(input.detach(), dim, descending)[1]
+
+
+@public(method=True, out="exact")
+def msort(input: Tensor) -> Tensor:
+    """Return the elements sorted along the first dimension.
+
+    Example:
+        >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
+        tensor([[2, 1],
+                [3, 4]])
+    """
+    return sort(input, 0)[0]
+
+
+@public(method=True, out="exact")
+@numpy_names
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
+
+    Which ones of equal elements are taken, and in what order, may differ from PyTorch.
+
+    Args:
+        input: the tensor.
+        k: how many.
+        dim: the dimension.
+        largest: False for the k smallest.
+        sorted: has no effect: they come in order.
+
+    Raises:
+        RuntimeError: there are fewer than k.
+
+    Example:
+        >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
+        tensor([4, 2])
+    """
+    check_tensor(input, "topk")
+    return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
+
+
+@op(x=not_derived("_unique2"), outputs=3, nondiff=(1, 2), name="Unique2")
+def _unique2(x: Any, dim: None) -> Any:
+    return kernels.unique(x, None)
+
+
+@op(x=not_derived("unique_dim"), outputs=3, nondiff=(1, 2), name="UniqueDim")
+def _unique_dim(x: Any, dim: int) -> Any:
+    return kernels.unique(x, dim)
+
+
+@op(x=not_derived("unique_consecutive"), outputs=3, nondiff=(1, 2), name="UniqueConsecutive")
+def _unique_runs(x: Any, dim: int | None) -> Any:
+    return kernels.unique_consecutive(x, dim)
+
+
+@public(method=True)
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the different elements in ascending order; every NaN is different.
+
+    Args:
+        input: the tensor.
+        sorted: has no effect: they come in order.
+        return_inverse: return also, for each element, which one of the different ones it is.
+        return_counts: return also how often each occurs.
+        dim: compare whole parts along this dimension, not single elements.
+
+    Returns:
+        The tensor of different elements; a tuple with the inverse and the counts, where asked for.
+
+    Example:
+        >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+    """
+    check_tensor(input, "unique")
+    return _asked_for((_unique2 if dim is None else _unique_dim)(input, dim), return_inverse, return_counts)
+
+
+@public(method=True)
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return one element of each run of equal ones; arguments as `unique`.
+
+    Example:
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
+    check_tensor(input, "unique_consecutive")
+    values, inverse, counts = _unique_runs(input, dim)
+    return _asked_for((values, inverse, counts), return_inverse, return_counts)
+
+
+def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    results = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return results if len(results) > 1 else values
+
+
+# Counting and searching ---------------------------------------------------------------------------
+
+
+@public(method=True)
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """Return how often each number from 0 on occurs in a vector, or the sums of the weights at each.
+
+    Args:
+        input: a vector of integers, none negative.
+        weights: as many numbers, to be summed instead of counted.
+        minlength: the least length of the result.
+
+    Raises:
+        RuntimeError: the input has negative numbers or other than one dimension.
+
+    Example:
+        >>> torch.bincount(torch.tensor([0, 2, 2]))
+        tensor([1, 0, 2])
+    """
+    check_tensor(input, "bincount")
+    array = input._array
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if array.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernels.name_of(array)}'")
+    if array.ndim != 1 or (array.size and array.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights._array.shape != array.shape and array.size:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if weights is None or not array.size:
+        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
+    return _bincount(weights, array, minlength)
+
+
+@op(weights=not_implemented("bincount"), name="NotImplemented")
+def _bincount(weights: Any, places: Any, minlength: int) -> Any:
+    total = np.bincount(places, weights, minlength)
+    return total.astype(np.float32) if weights.dtype == np.float32 else total
+
+
+_bincount.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
+
+
+@public(out="searchsorted")
+def searchsorted(
+    sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return where each value would have to be inserted to keep a sequence (or each row of it) in order.
+
+    Args:
+        sorted_sequence: ascending along the last dimension, (n,) or (*, n).
+        input: the values: any shape for a vector, (*, m) for rows; or a number.
+        out_int32: return int32 rather than int64.
+        right: insert behind equal elements, not before.
+        side: "left" or "right", another way to say so.
+        sorter: indices that sort the sequence, which then need not be in order.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
+        tensor([1, 3])
+    """
+    check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    sequence = sorted_sequence._array
+    values = input._array if isinstance(input, Tensor) else np.asarray(input)
+    if not sequence.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if sequence.ndim > 1 and not values.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+            f"got boundaries tensor dim({sequence.ndim}) and input value's dim(0) numel(1)"
+        )
+    if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input "
+            f"value tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        order = sorter._array
+        if order.shape != sequence.shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sequence.shape)} and got sorter tensor {list(order.shape)}"
+            )
+        if order.dtype != _INT64:
+            raise RuntimeError(
+                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {kernels.name_of(order)}"
+            )
+        kernels.check_bounds(
+            order, sequence.shape[-1], 0, RuntimeError, "torch.searchsorted(): sorter index out of range"
+        )
+        sequence = np.take_along_axis(sequence, order, -1)
+    if values.dtype != sequence.dtype:
+        rank = 0 if not isinstance(input, Tensor) else 2 if values.ndim else 1
+        kind = dtypes.of_number(input) if rank == 0 else input.dtype
+        common = dtypes.result_dtype((sorted_sequence.dtype, 2), (kind, rank)).numpy
+        sequence, values = sequence.astype(common), values.astype(common)
+    if sequence.dtype.kind == "b" and values.size:
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'Bool'")
+    found = as_array(kernels.search(sequence, values, right or side == "right"))
+    return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
+
+
+@public(out="searchsorted")
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Return for each value the bucket between the ascending boundaries that it falls into; see `searchsorted`.
+
+    Args:
+        input: the values, a tensor or a number.
+        boundaries: a vector, in ascending order.
+        out_int32: return int32, not int64.
+        right: a value that is a boundary falls into the bucket above it, not below.
+
+    Raises:
+        RuntimeError: the boundaries are no vector.
+
+    Example:
+        >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
+        tensor([0, 1, 2])
+    """
+    check_tensor(boundaries, "bucketize", "boundaries", 2)
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+@public(out="exact")
+@also_by(element="elements", test_element="test_elements")
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Return whether each of `elements` is among `test_elements` (`invert`: is not).
+
+    Args:
+        elements, test_elements: tensors; one of them may be a number.
+        assume_unique: a promise that no element comes twice in either, which changes nothing here.
+        invert: return whether they are not.
+
+    Raises:
+        TypeError: neither is a tensor.
+
+    Example:
+        >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
+        tensor([False,  True, False])
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError(
+            "isin() received an invalid combination of arguments - got "
+            f"({type(elements).__name__}, {type(test_elements).__name__}), but expected a Tensor among them"
+        )
+    given, among = (each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements))
+    if given.dtype.kind == "b" or among.dtype.kind == "b":
+        raise RuntimeError("Unsupported input type encountered for isin(): Bool")
+    return wrap(as_array(np.isin(given, among, invert=invert)))
+
+
+@public()
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
+
+    Args:
+        indices: integers.
+        shape: a tuple of ints, or one int.
+
+    Raises:
+        TypeError: the indices or the sizes are no integers.
+        ValueError: a size is negative.
+
+    Example:
+        >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
+        (tensor([0, 1]), tensor([3, 3]))
+    """
+    check_tensor(indices, "unravel_index", "indices")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    array = indices._array
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if array.size and 0 in sizes:
+        raise RuntimeError("ZeroDivisionError")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    if not sizes:
+        return ()
+    steps = np.asarray([int(np.prod(sizes[d + 1 :])) for d in range(len(sizes))], like=array)
+    # As PyTorch: what is out of range begins anew, no error; and the indices lie side by side.
+    found = array[..., None] // steps % np.asarray(sizes, like=array)
+    return tuple([wrap(found[..., d]) for d in range(len(sizes))])

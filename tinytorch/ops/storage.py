@@ -1,0 +1,591 @@
+"""Storages: the memory of tensors as objects, typed and untyped."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from tinytorch.core import dtypes, places
+from tinytorch.core.device import cpu, device
+from tinytorch.core.tensor import Tensor
+from tinytorch.ops.create import check_options
+from tinytorch.ops.register import public
+
+__all__ = [
+    "BFloat16Storage",
+    "BoolStorage",
+    "ByteStorage",
+    "CharStorage",
+    "DoubleStorage",
+    "FloatStorage",
+    "HalfStorage",
+    "IntStorage",
+    "LongStorage",
+    "ShortStorage",
+    "TypedStorage",
+    "UntypedStorage",
+]
+
+Array = Any
+
+
+# Storages -----------------------------------------------------------------------------------------
+
+
+class _Storage:
+    """What storages of bytes and of elements have in common."""
+
+    is_cuda = is_hpu = is_sparse = False
+    _array: Array
+    nbytes: Any
+    clone: Any
+
+    @property
+    def device(self) -> device:
+        """Where it is: on the CPU."""
+        return cpu
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def get_device(self) -> int:
+        """Return -1, the CPU's number."""
+        return -1
+
+    def tolist(self) -> list[Any]:
+        """Return the elements, of bytes as ints.
+
+        Example:
+            >>> torch.tensor([1, 2], dtype=torch.uint8).untyped_storage().tolist()
+            [1, 2]
+        """
+        return self._array.tolist()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._array.tolist())
+
+    def fill_(self, value: Any) -> Self:
+        """Set all elements, or bytes, to a number and return the storage.
+
+        Example:
+            >>> x = torch.tensor([1, 2], dtype=torch.uint8)
+            >>> _ = x.untyped_storage().fill_(7)
+            >>> x
+            tensor([7, 7], dtype=torch.uint8)
+        """
+        self._array[...] = value
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def cpu(self) -> Self:
+        """Return the storage itself: it is on the CPU."""
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
+        """Raise AssertionError: there is no CUDA here."""
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return False: there is nothing to pin for.
+
+        Example:
+            >>> torch.ones(2).untyped_storage().is_pinned()
+            False
+        """
+        return False
+
+    def _as(self, kind: dtypes.dtype) -> TypedStorage:
+        made = TypedStorage(dtype=kind)
+        made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
+        return made
+
+
+class UntypedStorage(_Storage):
+    """The bytes that one or more tensors lie in.
+
+    Made from a number of bytes, from a sequence of bytes, or by `Tensor.untyped_storage()`.
+
+    Example:
+        >>> torch.zeros(3).untyped_storage().nbytes()
+        12
+    """
+
+    is_sparse_csr = False
+    filename: str | None = None
+
+    def __init__(self, *args: Any, device: Any = None) -> None:
+        check_options(device, None)
+        if len(args) > 1:
+            raise TypeError("UntypedStorage() takes a size or a sequence of bytes")
+        content = args[0] if args else 0
+        if isinstance(content, (int, np.integer)):
+            if content < 0:
+                raise RuntimeError(f"Storage size calculation overflowed with sizes=[{int(content)}]")
+            self._array: Array = np.empty(int(content), np.uint8)
+        else:
+            self._array = np.array(content, dtype=np.uint8)
+
+    @classmethod
+    def _of(cls, array: Array) -> UntypedStorage:
+        """Return the storage that an array lies in."""
+        made = object.__new__(cls)
+        owner = places.storage(array)
+        made._array = owner.ravel("K").view(np.uint8)
+        return made
+
+    @classmethod
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> UntypedStorage:
+        """Return a storage that holds a copy of the bytes of an object with a buffer."""
+        made = cls()
+        made._array = np.frombuffer(args[0], np.uint8).copy()
+        return made
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return a storage on the bytes of a file; see `tinytorch.from_file`."""
+        made = cls()
+        made._array = _mapped(filename, shared, nbytes)
+        made.filename = os.fspath(filename) if shared else None
+        return made
+
+    def nbytes(self) -> int:
+        """Return how many bytes there are.
+
+        Example:
+            >>> torch.ones(3).untyped_storage().nbytes()
+            12
+        """
+        return int(self._array.size)
+
+    size = __len__ = nbytes
+
+    def element_size(self) -> int:
+        """Return 1.
+
+        Example:
+            >>> torch.ones(3).untyped_storage().element_size()
+            1
+        """
+        return 1
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte; 0 if there is none.
+
+        Example:
+            >>> x = torch.ones(2)
+            >>> x.untyped_storage().data_ptr() == x.data_ptr()
+            True
+        """
+        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage itself."""
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._array[index]
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError("Trying to slice with a step; only a step of 1 is supported")
+            made = UntypedStorage()
+            made._array = found
+            return made
+        return int(found)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array[index] = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UntypedStorage):
+            return NotImplemented
+        return (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
+
+    def __hash__(self) -> int:
+        return hash((self.data_ptr(), self.nbytes()))
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
+        """Copy the bytes of another storage of the same size here and return the storage.
+
+        Raises:
+            RuntimeError: the sizes differ.
+
+        Example:
+            >>> x, y = torch.zeros(2), torch.ones(2)
+            >>> _ = x.untyped_storage().copy_(y.untyped_storage())
+            >>> x
+            tensor([1., 1.])
+        """
+        other = source.untyped()._array
+        if other.size != self._array.size:
+            raise RuntimeError(f"size does not match, self was {self._array.size} bytes but src was {other.size} bytes")
+        self._array[...] = other
+        return self
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Give this object that many bytes, the first of them as before; tensors keep the memory that they have.
+
+        Example:
+            >>> torch.UntypedStorage(4).resize_(8).nbytes()
+            8
+        """
+        grown = np.empty(size, np.uint8)
+        kept = min(size, self._array.size)
+        grown[:kept] = self._array[:kept]
+        self._array = grown
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """Return a copy.
+
+        Example:
+            >>> x = torch.ones(2)
+            >>> x.untyped_storage().clone().data_ptr() == x.untyped_storage().data_ptr()
+            False
+        """
+        made = UntypedStorage()
+        made._array = self._array.copy()
+        return made
+
+    __copy__ = clone
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (UntypedStorage.from_buffer, (self._array.tobytes(),))
+
+    def new(self) -> UntypedStorage:
+        """Return an empty storage."""
+        return UntypedStorage()
+
+    def is_shared(self) -> bool:
+        """Return whether other processes, forked from this one, see the same memory.
+
+        Example:
+            >>> torch.ones(2).untyped_storage().is_shared()
+            False
+        """
+        return _is_mapped(self._array)
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move this object's bytes to memory that processes forked from this one share; see `Tensor.share_memory_`."""
+        if not self.is_shared():
+            self._array = _shared(self._array)
+        return self
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
+        """Return the type's name."""
+        return "torch.storage.UntypedStorage"
+
+    def __repr__(self) -> str:
+        return _listed(self._array, f"UntypedStorage(device=cpu) of size {self._array.size}")
+
+    __str__ = __repr__
+
+
+def _listed(array: Array, name: str) -> str:
+    """Return the text of a storage: an element a line, the first and last of many."""
+    if array.size > 1000:
+        shown = [*array[:3].tolist(), "...", *array[-3:].tolist()]
+    else:
+        shown = array.tolist()
+    return "\n".join(f" {each}" for each in shown) + f"\n[torch.storage.{name}]"
+
+
+class _Named(type):
+    """The type of `FloatStorage` and its like: calls make storages, `isinstance` looks at the dtype."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return TypedStorage(*args, dtype=cls.dtype, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+_warned = [False]
+
+
+def _warn_once() -> None:
+    """Give PyTorch's warning, once in a process as there."""
+    if not _warned[0]:
+        _warned[0] = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+            "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+            "directly, use tensor.untyped_storage() instead of tensor.storage()",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+class TypedStorage(_Storage):
+    """A storage read as elements of one dtype; deprecated, as in PyTorch.
+
+    Args:
+        *args: how many elements, or a sequence of them.
+        wrap_storage: the bytes to read, instead of new ones.
+        dtype: the element type, by default the default dtype.
+        device: the CPU.
+
+    Example:
+        >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
+        [1, 2]
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: dtypes.dtype | None = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        check_options(device, None)
+        self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+        if wrap_storage is not None:
+            if args:
+                raise RuntimeError(
+                    "TypedStorage.__new__ received an invalid combination of arguments. No positional arguments "
+                    "should be given when using 'wrap_storage'"
+                )
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+            self._untyped_storage = wrap_storage
+            return
+        content = args[0] if args else 0
+        if isinstance(content, (int, np.integer)):
+            self._untyped_storage = UntypedStorage(int(content) * self.dtype.itemsize)
+        else:
+            self._untyped_storage = UntypedStorage()
+            self._untyped_storage._array = np.array(content, self.dtype.numpy).view(np.uint8)
+
+    @property
+    def _array(self) -> Array:
+        memory = self._untyped_storage._array
+        item = self.dtype.itemsize
+        return memory[: memory.size // item * item].view(self.dtype.numpy)
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is mapped from, or None."""
+        return self._untyped_storage.filename
+
+    def untyped(self) -> UntypedStorage:
+        """Return the bytes."""
+        return self._untyped_storage
+
+    def size(self) -> int:
+        """Return how many elements there are."""
+        return int(self._array.size)
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """Return how many bytes there are."""
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element; 0 if there is none."""
+        return self._untyped_storage.data_ptr()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a TypedStorage with {type(index)}")
+        return self._array[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a TypedStorage with {type(index)}")
+        self._array[index] = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Copy the elements of another storage here, converted, and return the storage.
+
+        Raises:
+            RuntimeError: the sizes differ.
+        """
+        if source.size() != self.size():
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            )
+        self._array[...] = source._array
+        return self
+
+    def resize_(self, size: int) -> None:
+        """Give this object that many elements, the first of them as before; tensors keep the memory they have."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def clone(self) -> TypedStorage:
+        """Return a copy."""
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    __copy__ = clone
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuilt, (self._untyped_storage, self.dtype))
+
+    def new(self, *args: Any) -> TypedStorage:
+        """Return a storage of the same dtype, made from `args`."""
+        return TypedStorage(*args, dtype=self.dtype)
+
+    def is_shared(self) -> bool:
+        """Return whether other processes, forked from this one, see the same memory."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move this object's elements to shared memory; see `Tensor.share_memory_`."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def pickle_storage_type(self) -> str:
+        """Return the name of the storage type of this dtype."""
+        return f"{self.dtype.tensor_name}Storage"
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
+        """Return the type's name, "torch.FloatStorage"."""
+        return f"torch.{self.pickle_storage_type()}"
+
+    def __repr__(self) -> str:
+        return _listed(self._array, f"TypedStorage(dtype={self.dtype}, device=cpu) of size {self._array.size}")
+
+    __str__ = __repr__
+
+
+def _rebuilt(untyped: UntypedStorage, dtype: dtypes.dtype) -> TypedStorage:
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _named(kind: dtypes.dtype) -> Any:
+    name = f"{kind.tensor_name}Storage"
+    return _Named(name, (), {"dtype": kind, "__doc__": f"Storages of {kind}; see `TypedStorage`."})
+
+
+for _kind, _names in (
+    (dtypes.bfloat16, "bfloat16"), (dtypes.bool, "bool"), (dtypes.uint8, "byte"), (dtypes.int8, "char"),
+    (dtypes.float64, "double"), (dtypes.float32, "float"), (dtypes.float16, "half"), (dtypes.int32, "int"),
+    (dtypes.int64, "long"), (dtypes.int16, "short"),
+):  # fmt: skip
+
+    def _convert(self: Any, kind: dtypes.dtype = _kind) -> TypedStorage:
+        """Return a storage of the numbers in another dtype."""
+        return self._as(kind)
+
+    setattr(UntypedStorage, _names, _convert)
+    setattr(TypedStorage, _names, _convert)
+
+BFloat16Storage, BoolStorage = _named(dtypes.bfloat16), _named(dtypes.bool)
+ByteStorage, CharStorage = _named(dtypes.uint8), _named(dtypes.int8)
+DoubleStorage, FloatStorage = _named(dtypes.float64), _named(dtypes.float32)
+HalfStorage, IntStorage = _named(dtypes.float16), _named(dtypes.int32)
+LongStorage, ShortStorage = _named(dtypes.int64), _named(dtypes.int16)
+_BY_DTYPE = {
+    each.dtype: each
+    for each in (
+        BFloat16Storage, BoolStorage, ByteStorage, CharStorage, DoubleStorage, FloatStorage, HalfStorage, IntStorage,
+        LongStorage, ShortStorage,
+    )
+}  # fmt: skip
+
+
+@public()
+def is_storage(obj: Any, /) -> bool:
+    """Return whether `obj` is a storage.
+
+    Example:
+        >>> torch.is_storage(torch.zeros(1).untyped_storage()), torch.is_storage(torch.zeros(1))
+        (True, False)
+    """
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+@public("", method="untyped_storage")
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """Return the bytes that the tensor lies in; writes to either show in both.
+
+    Example:
+        >>> torch.zeros(3)[1:].untyped_storage().nbytes()
+        12
+    """
+    return UntypedStorage._of(self._array)
+
+
+@public("", method="storage")
+def storage(self: Tensor) -> TypedStorage:
+    """Return the memory that the tensor lies in, as elements of its dtype; deprecated, as in PyTorch."""
+    _warn_once()
+    return _typed_storage(self)
+
+
+def _typed_storage(self: Tensor) -> TypedStorage:
+    return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
+
+
+@public("", method="storage_type")
+def storage_type(self: Tensor) -> Any:
+    """Return the type of the tensor's storage."""
+    return _BY_DTYPE[self.dtype]
+
+
+# Memory that processes share ----------------------------------------------------------------------
+
+
+def _is_mapped(array: Array) -> bool:
+    base = places.storage(array).base
+    return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
+
+
+def _shared(array: Array) -> Array:
+    """Return a copy in memory that processes forked from this one share."""
+    if not array.size:
+        return array
+    raw = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
+    made = np.ndarray(array.shape, array.dtype, raw, 0, _dense_steps(array))
+    made[...] = array
+    return made
+
+
+def _dense_steps(array: Array) -> tuple[int, ...]:
+    """Return the strides of a copy with the dimensions in the same order in memory."""
+    blank_copy = np.empty_like(array)
+    return blank_copy.strides
+
+
+def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
+    """Return the first bytes of a file as an array: mapped for writing if `shared`, else for this process only."""
+    path = os.fspath(filename)
+    if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):
+        with open(path, "ab") as file:
+            file.truncate(nbytes)
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    available = os.path.getsize(path) if os.path.exists(path) else None
+    if available is None:
+        raise RuntimeError(f"unable to open file <{path}> in read-only mode: No such file or directory (2)")
+    if available < nbytes:
+        raise RuntimeError(f"file <{path}> size <{available}> is smaller than the required mapping size <{nbytes}>")
+    with open(path, "r+b" if shared else "rb") as file:
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        return np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8)

@@ -1,0 +1,588 @@
+"""Powers, exponentials, logarithms, trigonometry and what is made of them, on each element."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core import dtypes, parallel
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import activation, special
+from tinytorch.ops.arguments import elementwise, refused, renamed
+from tinytorch.ops.arithmetic import _of_floats, zero_gradient
+from tinytorch.ops.compare import logical_or
+from tinytorch.ops.register import no_such_call, pointwise, public
+
+#: Facts that several ops share.
+_OF_FLOATS: dict[str, Any] = {"floating": True, "method": True, "in_place": "function", "out": "promoted"}
+
+# Powers -------------------------------------------------------------------------------------------
+
+
+def _power(a: Any, b: Any) -> Any:
+    if isinstance(b, (builtins.int, builtins.float)) and not isinstance(b, bool):
+        if b == 2:
+            return np.square(a)
+        if b == 3:
+            return a * a * a
+        if b == 1:
+            return a.copy()
+        if b == 0:
+            return np.ones_like(a)
+        if a.dtype.kind == "V":
+            return _power(a.astype(np.float32), b).astype(a.dtype)
+        if a.dtype.itemsize < 4:  # C's pow, in which the root of -0.0 is 0
+            wide = np.atleast_1d(a.astype(np.float32))  # (to 0-d powers of 0.5 NumPy takes the root)
+            exponent = np.full_like(wide, a.dtype.type(b))  # (PyTorch too rounds it to float16)
+            return np.power(wide, exponent).astype(a.dtype).reshape(a.shape)
+        if b == 0.5:
+            return np.sqrt(a)
+        if b == -1:
+            return np.reciprocal(a)
+        if b == -2:
+            return np.reciprocal(np.square(a))
+        if b == -0.5:
+            return np.reciprocal(np.sqrt(a))
+    elif getattr(b, "dtype", None) is not None:
+        if b.dtype.kind == "b":
+            raise refused("pow", b)
+        if b.dtype.kind == "V" and not b.ndim and hasattr(a, "dtype"):
+            return _power(a, builtins.float(b))  # a number, which has become bfloat16
+        if b.dtype.kind == "i" and np.any(b < 0):
+            # Of integers: 1 / a ** -b towards zero, so 0 but where a is 1 or -1.
+            out = np.power(a, np.abs(b))
+            return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
+    return np.power(a, b)
+
+
+def _pow_x(g: Tensor, x: Any, y: Any) -> Tensor:
+    if isinstance(y, Tensor):
+        return (g * (y * pow(x, y - 1))).masked_fill(y == 0, 0)
+    if y == 0:
+        return zero_gradient(g)
+    return g * (y * (x if y == 2 else pow(x, y - 1)))
+
+
+def _pow_y(g: Tensor, x: Any, y: Any, out: Tensor) -> Tensor:
+    if isinstance(x, Tensor):
+        return g * (out * log(x)).masked_fill((x == 0) & (y >= 0), 0)
+    if x == 0:
+        return g * (out * -math.inf).masked_fill(y >= 0, 0)
+    return g * (out * (math.nan if x < 0 else math.log(x)))
+
+
+# To a number; to a tensor; a number to a tensor: overloads of PyTorch's, whose nodes have other names.
+_raised, _raised_to, _number_raised = (
+    renamed(pointwise("pow", _power, x=_pow_x, y=_pow_y), f"PowBackward{k}") for k in range(3)
+)
+_raised.op.node_class._order, _number_raised.op.node_class._order = ((0,), (1,))  # a number is no input
+
+
+@public(method=True, out="promoted")
+def pow(input: Any, exponent: Any) -> Tensor:
+    """Return `input` to the power `exponent`, elementwise.
+
+    Raises:
+        RuntimeError: integers to a negative power.
+
+    Example:
+        >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([1., 4., 9.])
+    """
+    kind = type(exponent)
+    if kind is builtins.int:
+        if exponent < 0:
+            check_exponent(input, exponent)
+    elif kind is builtins.float:
+        pass
+    elif isinstance(exponent, Tensor):
+        return (_raised_to if isinstance(input, Tensor) else _number_raised)(input, exponent)
+    elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
+        return logical_or(input, wrap(np.asarray(not exponent)))
+    if type(input) is not Tensor and not isinstance(input, Tensor):
+        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
+        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
+        raise no_such_call("pow", (input, exponent), tuple(signatures))
+    return _raised(input, exponent)
+
+
+pow.op = _raised.op  # type: ignore[attr-defined]  # in-place forms are made of it
+
+
+def check_exponent(base: Any, exponent: Any) -> None:
+    """Raise PyTorch's error if integers are raised to a negative number."""
+    if exponent < 0 and isinstance(base, Tensor) and not base.dtype.is_floating_point:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+@public(method=True, out="float_power")
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Return `input` to the power `exponent`, computed in float64.
+
+    Args:
+        input, exponent: tensors or numbers, one of them a tensor.
+
+    Example:
+        >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
+        tensor([1., 4., 9.], dtype=torch.float64)
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
+        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
+        raise no_such_call("float_power", (input, exponent), tuple(signatures))
+    base = input.double() if isinstance(input, Tensor) else builtins.float(input)
+    return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
+
+
+@elementwise(
+    lambda a: np.square(a.astype(np.int64) if a.dtype.kind == "b" else a),
+    x=lambda g, x: g * (2 * x),
+    node_name="Pow",
+    method=True,
+    in_place="function",
+    out="promoted",
+)
+def square(x: Any) -> Any:
+    """Return `x * x`.
+
+    Example:
+        >>> torch.square(torch.tensor([-2.0, 3.0]))
+        tensor([4., 9.])
+    """
+
+
+@elementwise(np.sqrt, x=lambda g, out: g / (2 * out), **_OF_FLOATS)
+def sqrt(x: Any) -> Any:
+    """Return the square root; NaN of negative numbers.
+
+    Example:
+        >>> torch.sqrt(torch.tensor([4.0, 2.0]))
+        tensor([2.0000, 1.4142])
+    """
+
+
+@elementwise(lambda a: np.reciprocal(np.sqrt(a)), x=lambda g, out: -0.5 * g * pow(out, 3), **_OF_FLOATS)
+def rsqrt(x: Any) -> Any:
+    """Return `1 / sqrt(x)`.
+
+    Example:
+        >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
+        tensor([0.5000, 2.0000])
+    """
+
+
+@elementwise(np.reciprocal, x=lambda g, out: -g * out * out, **_OF_FLOATS)
+def reciprocal(x: Any) -> Any:
+    """Return `1 / x`.
+
+    Example:
+        >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
+        tensor([ 0.5000, -0.2500])
+    """
+
+
+# Exponentials and logarithms ----------------------------------------------------------------------
+
+
+@elementwise(np.exp, x=lambda g, out: g * out, **_OF_FLOATS)
+def exp(x: Any) -> Any:
+    """Return `e ** x`.
+
+    Example:
+        >>> torch.exp(torch.tensor([0.0, 1.0]))
+        tensor([1.0000, 2.7183])
+    """
+
+
+@elementwise(np.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", **_OF_FLOATS)
+def exp2(x: Any) -> Any:
+    """Return `2 ** x`.
+
+    Example:
+        >>> torch.exp2(torch.tensor([0.0, 3.0]))
+        tensor([1., 8.])
+    """
+
+
+@elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", **_OF_FLOATS)
+def expm1(x: Any) -> Any:
+    """Return `exp(x) - 1`, accurate also where x is small.
+
+    Example:
+        >>> torch.expm1(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.7183])
+    """
+
+
+@elementwise(np.log, x=lambda g, x: g / x, **_OF_FLOATS)
+def log(x: Any) -> Any:
+    """Return the natural logarithm: minus infinity of 0, NaN of negative numbers.
+
+    Example:
+        >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
+        tensor([0.0000, 2.3026,   -inf])
+    """
+
+
+@elementwise(np.log2, x=lambda g, x: g / (x * math.log(2)), **_OF_FLOATS)
+def log2(x: Any) -> Any:
+    """Return the logarithm to base 2.
+
+    Example:
+        >>> torch.log2(torch.tensor([1.0, 8.0]))
+        tensor([0., 3.])
+    """
+
+
+@elementwise(special.log10, x=lambda g, x: g / (x * math.log(10)), **_OF_FLOATS)
+def log10(x: Any) -> Any:
+    """Return the logarithm to base 10.
+
+    Example:
+        >>> torch.log10(torch.tensor([1.0, 10.0]))
+        tensor([0., 1.])
+    """
+
+
+@elementwise(np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", **_OF_FLOATS)
+def log1p(x: Any) -> Any:
+    """Return `log(1 + x)`, accurate also where x is small.
+
+    Example:
+        >>> torch.log1p(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.6931])
+    """
+
+
+@elementwise(
+    _of_floats("logaddexp_cpu", np.logaddexp),
+    x=lambda g, x, y: g / (1 + exp(y - x)),
+    y=lambda g, x, y: g / (1 + exp(x - y)),
+    method=True,
+    out="promoted",
+    operands="tensors",
+)
+def logaddexp(x: Any, y: Any) -> Any:
+    """Return `log(exp(x) + exp(y))`, computed without overflow.
+
+    Example:
+        >>> torch.logaddexp(torch.tensor([0.0, 1000.0]), torch.tensor([0.0, 1000.0]))
+        tensor([6.9315e-01, 1.0007e+03])
+    """
+
+
+def _xlogy(a: Any, b: Any) -> Any:
+    if isinstance(b, (builtins.int, builtins.float)):
+        b = np.full_like(a, b)
+    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
+
+
+@elementwise(
+    _xlogy,
+    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0),
+    y=lambda g, x, y: g * x / y,
+    also="special.xlogy",
+    operands="either",
+    **_OF_FLOATS,
+)
+def xlogy(x: Any, y: Any) -> Any:
+    """Return `x * log(y)`, which is 0 where x is 0.
+
+    Example:
+        >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
+        tensor([0.0000, 2.1972])
+    """
+
+
+@elementwise(special.erf, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erf", **_OF_FLOATS)
+def erf(x: Any) -> Any:
+    """Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
+
+    Example:
+        >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
+        tensor([0.0000, 0.5205, 1.0000])
+    """
+
+
+@elementwise(
+    special.erfc, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erfc", **_OF_FLOATS
+)
+def erfc(x: Any) -> Any:
+    """Return `1 - erf(x)`, accurate where that is small.
+
+    Example:
+        >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
+        tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
+    """
+
+
+# Trigonometry -------------------------------------------------------------------------------------
+
+
+@elementwise(np.sin, x=lambda g, x: g * cos(x), **_OF_FLOATS)
+def sin(x: Any) -> Any:
+    """Return the sine of an angle in radians.
+
+    Example:
+        >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
+        tensor([0., 1.])
+    """
+
+
+@elementwise(np.cos, x=lambda g, x: g * -sin(x), **_OF_FLOATS)
+def cos(x: Any) -> Any:
+    """Return the cosine of an angle in radians.
+
+    Example:
+        >>> torch.cos(torch.tensor([0.0, torch.pi]))
+        tensor([ 1., -1.])
+    """
+
+
+@elementwise(np.tan, x=lambda g, out: g * (1 + out * out), **_OF_FLOATS)
+def tan(x: Any) -> Any:
+    """Return the tangent of an angle in radians.
+
+    Example:
+        >>> torch.tan(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.5574])
+    """
+
+
+@elementwise(np.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", **_OF_FLOATS)
+def asin(x: Any) -> Any:
+    """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
+
+    Example:
+        >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
+        tensor([0.5236, 1.5708,    nan])
+    """
+
+
+@elementwise(np.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", **_OF_FLOATS)
+def acos(x: Any) -> Any:
+    """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
+
+    Example:
+        >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
+        tensor([1.0472, 3.1416,    nan])
+    """
+
+
+@elementwise(np.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", **_OF_FLOATS)
+def atan(x: Any) -> Any:
+    """Return the inverse tangent, in radians between -pi/2 and pi/2.
+
+    Example:
+        >>> torch.atan(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7854])
+    """
+
+
+@elementwise(np.sinh, x=lambda g, x: g * cosh(x), **_OF_FLOATS)
+def sinh(x: Any) -> Any:
+    """Return the hyperbolic sine.
+
+    Example:
+        >>> torch.sinh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 1.1752])
+    """
+
+
+@elementwise(np.cosh, x=lambda g, x: g * sinh(x), **_OF_FLOATS)
+def cosh(x: Any) -> Any:
+    """Return the hyperbolic cosine.
+
+    Example:
+        >>> torch.cosh(torch.tensor([0.0, 1.0]))
+        tensor([1.0000, 1.5431])
+    """
+
+
+@elementwise(np.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", **_OF_FLOATS)
+def asinh(x: Any) -> Any:
+    """Return the inverse of sinh.
+
+    Example:
+        >>> torch.asinh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8814])
+    """
+
+
+@elementwise(np.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", **_OF_FLOATS)
+def acosh(x: Any) -> Any:
+    """Return the inverse of cosh; NaN below 1.
+
+    Example:
+        >>> torch.acosh(torch.tensor([1.0, 2.0]))
+        tensor([0.0000, 1.3170])
+    """
+
+
+@elementwise(np.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", **_OF_FLOATS)
+def atanh(x: Any) -> Any:
+    """Return the inverse of tanh; NaN outside -1 to 1.
+
+    Example:
+        >>> torch.atanh(torch.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.5493])
+    """
+
+
+def _over_square(x: Tensor, y: Tensor) -> Tensor:
+    """Return `1 / (x * x + y * y)`, but 0 at the origin."""
+    square = x * x + y * y
+    return reciprocal(square).masked_fill(square == 0, 0)
+
+
+@elementwise(
+    np.arctan2,
+    floating=True,
+    x=lambda g, x, y: g * y * _over_square(x, y),
+    y=lambda g, x, y: g * -x * _over_square(x, y),
+    also="arctan2",
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
+)
+def atan2(x: Any, y: Any) -> Any:
+    """Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
+
+    Example:
+        >>> torch.atan2(torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
+        tensor([0.7854, 2.3562])
+    """
+
+
+@elementwise(
+    _of_floats("hypot_cpu", np.hypot),
+    x=lambda g, x, out: g * (x / out),
+    y=lambda g, y, out: g * (y / out),
+    method=True,
+    in_place=True,
+    out="promoted",
+    operands="tensors",
+)
+def hypot(x: Any, y: Any) -> Any:
+    """Return `sqrt(x * x + y * y)`, computed without overflow.
+
+    Example:
+        >>> torch.hypot(torch.tensor([3.0, 5.0]), torch.tensor([4.0, 12.0]))
+        tensor([ 5., 13.])
+    """
+
+
+@elementwise(np.deg2rad, node_name="Deg2Rad", x=lambda g: g * (math.pi / 180), **_OF_FLOATS)
+def deg2rad(x: Any) -> Any:
+    """Return degrees in radians.
+
+    Example:
+        >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
+        tensor([1.5708, 3.1416])
+    """
+
+
+@parallel.writes
+def _degrees(a: Any, out: Any = None) -> Any:
+    if a.dtype.itemsize < 4:
+        return np.rad2deg(a, out)
+    return np.multiply(a, 180 / math.pi, out)  # NumPy's factor is off in its last bit, in float32
+
+
+@elementwise(_degrees, node_name="Rad2Deg", x=lambda g: g * (180 / math.pi), **_OF_FLOATS)
+def rad2deg(x: Any) -> Any:
+    """Return radians in degrees.
+
+    Example:
+        >>> torch.rad2deg(torch.tensor([0.0, torch.pi]))
+        tensor([  0., 180.])
+    """
+
+
+def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
+    t = math.pi * x
+    slope = (t * cos(t) - sin(t)) / (x * t)
+    return g * slope.masked_fill(x == 0, 0)
+
+
+def _sinc(a: Any) -> Any:
+    if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
+        return _sinc(a.astype(np.float32)).astype(a.dtype)
+    t = a * math.pi
+    return np.where(t == 0, 1, np.sin(t) / t)
+
+
+@elementwise(_sinc, x=_sinc_x, also="special.sinc", **_OF_FLOATS)
+def sinc(x: Any) -> Any:
+    """Return `sin(pi x) / (pi x)`, 1 at 0.
+
+    Example:
+        >>> torch.sinc(torch.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366])
+    """
+
+
+# Activations that are ops of Tensor too -----------------------------------------------------------
+
+
+@parallel.writes
+def _relu(a: Any, out: Any = None) -> Any:
+    if a.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return activation.relu(a, out)
+
+
+# The gradients of the hot ones are ops with kernels of their own: one pass less, and derivatives of every order.
+
+_tanh_grad = pointwise(
+    "tanh_backward", activation.tanh_slope,
+    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg * g, out), node_name="TanhBackward",
+)  # fmt: skip
+
+
+_minus_twice = pointwise(  # of two factors: a family of its own derivatives
+    "minus_twice", activation.minus_twice, x=lambda g, y: _minus_twice(g, y), y=lambda g, x: _minus_twice(g, x)
+)
+_sigmoid_grad = pointwise(
+    "sigmoid_backward", lambda g, out: g * ((1 - out) * out),
+    g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
+    node_name="SigmoidBackward",
+)  # fmt: skip
+_relu_grad = pointwise(
+    "threshold_backward", lambda g, out: activation.keep(g, out != 0),
+    g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
+)  # fmt: skip
+
+
+@elementwise(np.tanh, x=lambda g, out: _tanh_grad(g, out), **_OF_FLOATS)
+def tanh(x: Any) -> Any:
+    """Return the hyperbolic tangent.
+
+    Example:
+        >>> torch.tanh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
+
+
+@elementwise(activation.sigmoid, x=lambda g, out: _sigmoid_grad(g, out), also="special.expit", **_OF_FLOATS)
+def sigmoid(x: Any) -> Any:
+    """Return `1 / (1 + exp(-x))`.
+
+    Example:
+        >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
+
+
+@elementwise(_relu, x=lambda g, out: _relu_grad(g, out), method=True, in_place="function")
+def relu(x: Any) -> Any:
+    """Return `max(x, 0)`, elementwise.
+
+    Example:
+        >>> torch.relu(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
