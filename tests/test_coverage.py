@@ -129,9 +129,7 @@ def takes(function: Any, parameter: str) -> bool:
     made = getattr(function, "op", None)
     if made is not None and code is not None:
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            return parameter in made.position or (
-                parameter == "input" or engine._ALIASES.get(parameter) in made.position
-            )
+            return parameter in made.position or (parameter == "input" or engine.own_name(parameter) in made.position)
         return parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         parameters = inspect.signature(function).parameters

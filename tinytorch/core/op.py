@@ -308,8 +308,7 @@ class Op:
         for key, value in kwargs.items():
             position = self.position.get(key)
             if position is None:
-                public = NUMPY.get(key, key)
-                position = self.position.get(_OWN.get(public, public))
+                position = self.position.get(own_name(key))
                 if position is None and key == "input":
                     position = 0
                 if position is None:
@@ -549,6 +548,14 @@ _OWN = {
     "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
 }  # fmt: skip
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+
+
+def own_name(name: str) -> str:
+    """Return what kernels call an argument, given by PyTorch's or NumPy's name of it."""
+    public = NUMPY.get(name, name)
+    return _OWN.get(public, public)
+
+
 NUMBERS = (int, float, bool, np.number, np.bool_)
 
 

@@ -64,6 +64,7 @@ def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
                 kwargs = {names.get(key, key): value for key, value in kwargs.items()}
             return function(*args, **kwargs)
 
+        call.also = getattr(function, "also", {}) | names  # type: ignore[attr-defined]
         return call
 
     return declare

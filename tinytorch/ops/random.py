@@ -36,6 +36,8 @@ from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.limits import limits_of
 from tinytorch.ops.register import public
 
+__all__ = ["Generator", "default_generator"]
+
 
 class Generator:
     """A source of random numbers with a state of its own.
