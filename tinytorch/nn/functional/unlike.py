@@ -23,21 +23,6 @@ __all__ = [
 
 # Methods ------------------------------------------------------------------------------------------
 
-#: The methods that PyTorch has as functions too, and no module of the ops exports.
-METHODS = """
-    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_
-    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach detach_ erf_ erfc_ exp2_
-    exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ get_device i0_ index_put_ is_nonzero is_same_size is_signed lcm_ ldexp_
-    log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_
-    sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
-"""
-
-
-def functions() -> dict[str, Any]:
-    """Return the methods of the table by their names."""
-    return {name: getattr(Tensor, name) for name in METHODS.split()}
-
-
 # Dropouts -----------------------------------------------------------------------------------------
 
 
