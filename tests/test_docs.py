@@ -15,8 +15,8 @@ import pytest
 import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
+from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
-from tinytorch.ops import register
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -90,7 +90,7 @@ def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tm
 def overlooked():
     """Return the docstrings with examples that pytest does not find: of ops by `pointwise`, of Tensor's own methods."""
     found = {}
-    members = [*vars(tinytorch.Tensor).items(), *((name, each.raw) for name, each in register.functions.items())]
+    members = [*vars(tinytorch.Tensor).items(), *((name, each.raw) for name, each in FUNCTIONS.items())]
     for name, member in [*members, *vars(tinytorch.core.tensor).items()]:
         function = getattr(member, "fget", member)
         made = "<locals>" in getattr(function, "__qualname__", "")

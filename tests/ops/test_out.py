@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tests.samples import Sample, all_samples
 from tinytorch.ops import out as out_module
-from tinytorch.ops import register
 
 # PyTorch says once that it is in beta.
 pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
 
-NAMES = {name for name, function in register.functions.items() if function.rule is not None}
+NAMES = {name for name, function in FUNCTIONS.items() if function.rule is not None}
 SAMPLES: dict[str, list[Sample]] = {}
 for _sample in all_samples():
     if _sample.name in NAMES:
@@ -66,7 +66,7 @@ def blanks(library: Any, results: Any, kind: Any = None) -> Any:
 
 
 def test_every_rule_applies_to_something() -> None:
-    assert {function.rule for function in register.functions.values()} - {None} == out_module.RULES.keys()
+    assert {function.rule for function in FUNCTIONS.values()} - {None} == out_module.RULES.keys()
 
 
 @needs_oracle

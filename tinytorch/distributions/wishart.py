@@ -16,6 +16,7 @@ from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import broadcast_shapes
 from tinytorch.ops.linalg.matrices import cholesky_solve
 from tinytorch.ops.random import randn
+from tinytorch.ops.register import autocasting
 from tinytorch.ops.sequences import arange, tril_indices
 
 __all__ = ["Wishart"]
@@ -160,7 +161,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         n, half = self._event_shape[0], self.df / 2
-        solved = cholesky_solve(value, self._unbroadcasted_scale_tril)
+        solved = autocasting(cholesky_solve)(value, self._unbroadcasted_scale_tril)
         log_det = linalg.slogdet(value).logabsdet
         return (
             -half * (n * math.log(2) + 2 * self._half_log_det())

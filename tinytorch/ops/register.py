@@ -26,12 +26,23 @@ from tinytorch.core.op import NUMPY
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
 
-__all__ = ["Function", "functions", "members", "methods", "namespace", "no_such_call", "pointwise", "public"]
+__all__ = [
+    "Function",
+    "autocasting",
+    "functions",
+    "members",
+    "methods",
+    "namespace",
+    "no_such_call",
+    "pointwise",
+    "public",
+]
 
 F = TypeVar("F")
 
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
+_lowered: dict[Any, Any] = {}
 #: The methods of Tensor that are declared with ops.
 methods: dict[str, Any] = {}
 
@@ -305,7 +316,9 @@ def public(
     def declare(function: F) -> F:
         raw: Any = function
         names = [raw.__name__ if name is None else name, *also.split()]
-        lowered = AUTOCAST[autocast](raw) if autocast is not None else raw
+        lowered = raw
+        if autocast is not None:
+            lowered = _lowered[raw] = AUTOCAST[autocast](raw)
         for each in filter(None, names):
             made = Function(each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None)
             if functions.setdefault(each, made) is not made:
@@ -322,6 +335,14 @@ def public(
         return function
 
     return declare
+
+
+def autocasting(raw: Any) -> Any:
+    """Return a function as its callers get it from `torch`: changed where their thread autocasts.
+
+    For functions that are composed of it, and are on no list of PyTorch's themselves.
+    """
+    return _lowered.get(raw, raw)
 
 
 def members(found: dict[str, Any]) -> None:

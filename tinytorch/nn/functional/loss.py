@@ -21,7 +21,7 @@ from tinytorch.ops.arguments import check_floating
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
-from tinytorch.ops.register import public
+from tinytorch.ops.register import autocasting, public
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -1102,7 +1102,7 @@ def ctc_loss(
     if autocast.on:
         (log_probs,) = autocast.raised(log_probs)
     number = NUMBERS[checked_reduction(None, None, reduction)]
-    return _ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+    return autocasting(_ctc.ctc_loss)(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 # Distances ----------------------------------------------------------------------------------------

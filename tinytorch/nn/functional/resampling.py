@@ -11,7 +11,7 @@ from tinytorch.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_po
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn import resample
-from tinytorch.ops.register import public
+from tinytorch.ops.register import autocasting, public
 
 __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
@@ -226,7 +226,9 @@ def grid_sample(
         )
     if align_corners is None:
         warnings.warn(_GRID_WARNING, stacklevel=2)
-    return resample.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners))
+    return autocasting(resample.grid_sampler)(
+        input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners)
+    )
 
 
 @public("nn.functional.affine_grid")

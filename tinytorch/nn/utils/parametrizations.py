@@ -17,6 +17,7 @@ from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.matrices import geqrf, orgqr
 from tinytorch.ops.linalg.products import mv, vdot
 from tinytorch.ops.linalg.solve import matrix_exp, solve
+from tinytorch.ops.register import autocasting
 from tinytorch.ops.sequences import eye
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -159,8 +160,8 @@ class _OrthMaps(Enum):
 
 def _make_orthogonal(a: Tensor) -> Tensor:
     """Return the orthogonal factor of a tall matrix, with the signs for which that of an orthogonal one is itself."""
-    reflectors, tau = geqrf(a)
-    q: Tensor = orgqr(reflectors, tau)
+    reflectors, tau = autocasting(geqrf)(a)
+    q: Tensor = autocasting(orgqr)(reflectors, tau)
     return q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
@@ -196,7 +197,7 @@ class _Orthogonal(Module):
             # Q of the reflections whose vectors are below the diagonal.
             tau = 2.0 / (1.0 + x.tril(-1).square().sum(-2))
             lower = x.tril(-1) + eye(n, k, dtype=x.dtype)
-            q: Tensor = orgqr(lower, tau)
+            q: Tensor = autocasting(orgqr)(lower, tau)
             q = q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
         else:
             a = x.tril()
@@ -207,7 +208,7 @@ class _Orthogonal(Module):
                 q = matrix_exp(a)
             else:
                 identity = eye(n, dtype=a.dtype)
-                q = solve(identity - a * 0.5, identity + a * 0.5)
+                q = autocasting(solve)(identity - a * 0.5, identity + a * 0.5)
             q = q[..., :k]
         if getattr(self, "base", None) is not None:
             q = self.base @ q
@@ -230,7 +231,7 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                     "use_trivialization=False."
                 )
-            reflectors, tau = geqrf(q)
+            reflectors, tau = autocasting(geqrf)(q)
             diagonal = reflectors.diagonal(dim1=-2, dim2=-1)
             diagonal.copy_(diagonal.sgn())
             # A reflection that is the identity stands for a change of sign.

@@ -44,7 +44,7 @@ from tinytorch.ops.linalg.solve import (
 from tinytorch.ops.masks import where
 from tinytorch.ops.rearrange import constant_pad, tril, triu
 from tinytorch.ops.reduce import vector_norm, widened_norm
-from tinytorch.ops.register import public
+from tinytorch.ops.register import autocasting, public
 from tinytorch.ops.sequences import eye
 from tinytorch.ops.shape import diag_embed
 from tinytorch.ops.shape import diagonal as _diagonal
@@ -199,7 +199,7 @@ def matrix_norm(
     if ord == "nuc" or ord in (2, -2):
         order = [k for k in builtins.range(input.ndim) if k not in (rows, columns)]
         order += [rows, columns]
-        values = svdvals(input.permute(order))
+        values = autocasting(svdvals)(input.permute(order))
         if ord == "nuc":
             found = values.sum(-1, keepdim)
         else:

@@ -30,7 +30,7 @@ from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
 from tinytorch.ops.reduce import vector_norm
-from tinytorch.ops.register import public
+from tinytorch.ops.register import autocasting, public
 from tinytorch.ops.shape import _unsafe_view
 from tinytorch.ops.transcendental import sqrt
 
@@ -1027,10 +1027,10 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
             return found
         return found - matmul(M.mT if transposed else M, x)
 
-    basis = decompose.qr(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
+    basis = autocasting(decompose.qr)(product(randn(A.shape[-1], q, dtype=A.dtype))).Q
     for _ in builtins.range(niter):
-        basis = decompose.qr(product(basis, True)).Q
-        basis = decompose.qr(product(basis)).Q
+        basis = autocasting(decompose.qr)(product(basis, True)).Q
+        basis = autocasting(decompose.qr)(product(basis)).Q
     return basis
 
 
@@ -1065,7 +1065,7 @@ def svd_lowrank(
     small = matmul(basis.mT, A)
     if M is not None:
         small = small - matmul(basis.mT, M)
-    u, values, vh = decompose.svd(small, False)
+    u, values, vh = autocasting(decompose.svd)(small, False)
     u, v = matmul(basis, u), vh.mT
     return (v, values, u) if m < n else (u, values, v)
 
@@ -1148,12 +1148,12 @@ def lobpcg(
             f"number of requested eigenpairs (={k})"
         )
     if B is None:
-        values, vectors = decompose.eigh((A + A.mT) / 2)
+        values, vectors = autocasting(decompose.eigh)((A + A.mT) / 2)
     else:
-        factor = decompose.cholesky(B)
+        factor = autocasting(decompose.cholesky)(B)
         half = solve.solve_triangular(factor, A, upper=False)
         reduced = solve.solve_triangular(factor, half.mT, upper=False)
-        values, vectors = decompose.eigh((reduced + reduced.mT) / 2)
+        values, vectors = autocasting(decompose.eigh)((reduced + reduced.mT) / 2)
         vectors = solve.solve_triangular(factor.mT, vectors, upper=True)
     if largest is None or largest:
         return flip(values[..., -k:], (-1,)), flip(vectors[..., -k:], (-1,))

@@ -29,7 +29,7 @@ from tinytorch.ops.create import zeros, zeros_like
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
 from tinytorch.ops.rearrange import tril, triu
-from tinytorch.ops.register import public
+from tinytorch.ops.register import autocasting, public
 from tinytorch.ops.sequences import eye
 
 # Checks -------------------------------------------------------------------------------------------
@@ -667,7 +667,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n == 1:
         return input.clone(memory_format=contiguous_format)
     if n < 0:
-        input, n = inv(input), -n
+        input, n = autocasting(inv)(input), -n
     found, square = None, input
     while True:
         n, odd = divmod(n, 2)

@@ -1,0 +1,15 @@
+"""All public functions by name, with the modules imported in which they are declared."""
+
+from __future__ import annotations
+
+import tinytorch
+import tinytorch.fft
+import tinytorch.linalg
+import tinytorch.nn.functional
+import tinytorch.special
+from tinytorch.ops import register
+
+for _name in tinytorch.__all__:
+    getattr(tinytorch, _name)
+
+FUNCTIONS = dict(register.functions)
