@@ -358,7 +358,7 @@ def test_no_blas_where_numpy_is_laid_out_otherwise(monkeypatch):
     def no_library(path):
         raise OSError(path)
 
-    monkeypatch.setattr(_axpy.ctypes, "CDLL", no_library)
+    monkeypatch.setattr("ctypes.CDLL", no_library)
     assert _axpy.routines.__wrapped__() == {}
 
 
