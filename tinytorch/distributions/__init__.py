@@ -57,4 +57,5 @@ __all__ = [
     "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution",
     "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "kl_divergence", "register_kl", "transform_to",
 ]  # fmt: skip
-__all__ = sorted({*__all__, *_transforms})
+__all__ += _transforms
+__all__.sort()

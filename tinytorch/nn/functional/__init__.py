@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tinytorch.ops.nn.conv import unfold as unfold
     from tinytorch.ops.nn.linear import linear as linear
 
-# All that is declared to be found here.
-__all__ = sorted(name.rpartition(".")[2] for name in _register.functions if name.startswith("nn.functional."))
+if not TYPE_CHECKING:  # all that is declared to be found here
+    __all__ = sorted(name.rpartition(".")[2] for name in _register.functions if name.startswith("nn.functional."))
 
 __getattr__, __dir__ = _register.namespace(__name__)

@@ -2,6 +2,8 @@
 
 # ruff: noqa: F403
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from tinytorch.nn.modules.activation import *
 from tinytorch.nn.modules.adaptive import *
 from tinytorch.nn.modules.batchnorm import *
@@ -15,7 +17,7 @@ from tinytorch.nn.modules.fold import *
 from tinytorch.nn.modules.instancenorm import *
 from tinytorch.nn.modules.linear import *
 from tinytorch.nn.modules.loss import *
-from tinytorch.nn.modules.module import Module
+from tinytorch.nn.modules.module import Module as Module
 from tinytorch.nn.modules.normalization import *
 from tinytorch.nn.modules.padding import *
 from tinytorch.nn.modules.parallel import *
@@ -26,4 +28,5 @@ from tinytorch.nn.modules.sparse import *
 from tinytorch.nn.modules.transformer import *
 from tinytorch.nn.modules.upsampling import *
 
-__all__ = sorted(name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module))
+if not _TYPE_CHECKING:  # type checkers take what a star brings for public, unless a list that they cannot read says so
+    __all__ = sorted(name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module))
