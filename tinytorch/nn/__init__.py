@@ -1,6 +1,6 @@
 """Layers, losses and models: `nn.Module` and what is built on it."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from tinytorch.nn import attention as attention
 from tinytorch.nn import common_types as common_types
@@ -19,7 +19,7 @@ from tinytorch.nn.parameter import UninitializedParameter as UninitializedParame
 
 vars(functional)["grad"] = grad  # PyTorch's has it, too
 
-if not _TYPE_CHECKING:  # as in `modules`
+if not TYPE_CHECKING:  # as in `modules`
     __all__ = [
         *modules.__all__, "Buffer", "Parameter", "attention", "common_types", "functional", "grad", "init", "modules",
         "parallel", "parameter", "utils",

@@ -2,7 +2,7 @@
 
 # ruff: noqa: F403
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from tinytorch.nn.modules.activation import *
 from tinytorch.nn.modules.adaptive import *
@@ -28,5 +28,5 @@ from tinytorch.nn.modules.sparse import *
 from tinytorch.nn.modules.transformer import *
 from tinytorch.nn.modules.upsampling import *
 
-if not _TYPE_CHECKING:  # type checkers take what a star brings for public, unless a list that they cannot read says so
+if not TYPE_CHECKING:  # type checkers take what a star brings for public, unless a list that they cannot read says so
     __all__ = sorted(name for name, value in vars().items() if isinstance(value, type) and issubclass(value, Module))
