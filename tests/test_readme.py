@@ -42,7 +42,7 @@ def test_files_it_points_at_exist():
     folders = (
         README.parent,
         Path(tinytorch.__file__).parents[1],
-    )  # the wheel may be tested without the checkout's package
+    )  # the wheel is tested without the checkout
     for target in targets:
         assert any((folder / target).exists() for folder in folders), target
 
