@@ -1,4 +1,4 @@
-"""Write the table of `tinytorch/__init__.py`, which public name is in which module, and stubs.
+"""Write the tables of `tinytorch/__init__.py`, which public name and member of Tensor is in which module, and stubs.
 
 Those are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` of modules that look their functions up.
 
@@ -67,7 +67,7 @@ NAMESPACES = ("fft", "linalg", "special")
 
 #: Submodules that are no part of the public face.
 HIDDEN = frozenset("absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
-BEGIN, END = "# The table (scripts/make_names.py writes it).\n", "# End of the table.\n"
+BEGIN, END = "# The tables (scripts/make_names.py writes them).\n", "# End of the tables.\n"
 
 
 def modules(package: str) -> list[Any]:
@@ -96,6 +96,25 @@ def homes() -> dict[int, str]:
     return found
 
 
+def members() -> dict[str, list[str]]:
+    """Import everything, and return the members of Tensor by the modules that bind them."""
+    found: dict[str, set[str]] = {}
+    bind = register._bind
+
+    def noticed(name: str, function: Any) -> None:
+        bind(name, function)
+        frame = sys._getframe(1)
+        while frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).add(name)
+
+    register._bind = noticed
+    for package in ("autograd", "ops"):
+        modules(package)
+    register._bind = bind
+    return {path: sorted(found[path]) for path in sorted(found)}
+
+
 def table() -> dict[str, list[str]]:
     """Return the public names by the module that has them."""
     found: dict[str, set[str]] = {}
@@ -118,17 +137,22 @@ def submodules() -> list[str]:
     return sorted(each.name for each in pkgutil.iter_modules(tinytorch.__path__) if each.name != "_version")
 
 
-def written(names: dict[str, list[str]], submodules: list[str]) -> str:
-    """Return the table as source text."""
-    lines = ["_NAMES = {\n"]
+def written(table: str, names: dict[str, list[str]]) -> str:
+    """Return a table as source text."""
+    lines = [f"{table} = {{\n"]
     for path, listed in names.items():
         line = f'    "{path}": "{" ".join(listed)}",\n'
         if len(line) > 121:
             body = textwrap.fill(" ".join(listed), 116, initial_indent=" " * 8, subsequent_indent=" " * 8)
             line = f'    "{path}": """\n{body}\n    """,\n'
         lines.append(line)
-    body = textwrap.fill(" ".join(submodules), 116, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    return "".join(lines) + f'}}\n_SUBMODULES = """\n{body}\n"""\n'
+    return "".join(lines) + "}\n"
+
+
+def written_names(table: str, names: list[str]) -> str:
+    """Return names as source text."""
+    body = textwrap.fill(" ".join(names), 116, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return f'{table} = """\n{body}\n"""\n'
 
 
 def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
@@ -176,11 +200,13 @@ def inside(path: str) -> str:
 
 
 if __name__ == "__main__":
+    bound = members()  # first: it sees what is not imported yet
     names, below = table(), submodules()
     path = PACKAGE / "__init__.py"
     source = path.read_text("utf-8")
     start, end = source.index(BEGIN) + len(BEGIN), source.index(END)
-    texts = {path: source[:start] + written(names, below) + source[end:], path.with_suffix(".pyi"): stub(names, below)}
+    tables = written("_NAMES", names) + written_names("_SUBMODULES", below) + written("_MEMBERS", bound)
+    texts = {path: source[:start] + tables + source[end:], path.with_suffix(".pyi"): stub(names, below)}
     texts |= {PACKAGE / "ops" / "faces" / f"{each}.pyi": namespace_stub(each) for each in NAMESPACES}
     stale = [each.name for each, text in texts.items() if not each.exists() or each.read_text("utf-8") != text]
     if "--check" in sys.argv[1:]:

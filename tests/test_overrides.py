@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import declared
 from tests.oracle import needs_oracle
 
 ROOT = Path(__file__).parent.parent
@@ -299,3 +300,16 @@ def test_functions_that_were_imported_before_the_first_class_ask_it() -> None:
         [sys.executable, "-c", FUNCTIONS_TAKEN_BEFORE], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert run.stdout.splitlines() == ["Mine Mine Mine Mine Mine", "add gelu linalg_inv exp"]
+
+
+def test_all_that_can_be_overridden_is_listed_in_a_program_that_asked_for_nothing_else() -> None:
+    code = """
+from tinytorch import overrides
+for functions in overrides.get_overridable_functions().values():
+    print(*[each.name for each in functions if hasattr(each, "asks")])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    public = {
+        name for name, each in declared.FUNCTIONS.items() if each.asks and not name.rpartition(".")[2].startswith("_")
+    }
+    assert set(run.stdout.split()) == public

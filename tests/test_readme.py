@@ -39,10 +39,7 @@ def test_code_runs(tmp_path, monkeypatch, capsys):
 def test_files_it_points_at_exist():
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text("utf-8"))
     assert len(targets) >= 4
-    folders = (
-        README.parent,
-        Path(tinytorch.__file__).parents[1],
-    )  # the wheel is tested without the checkout
+    folders = (README.parent, Path(tinytorch.__file__).parents[1])  # the wheel is tested without the checkout
     for target in targets:
         assert any((folder / target).exists() for folder in folders), target
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -29,8 +30,12 @@ __all__ = [
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """Return what can be overridden: the functions of each module, and the methods of Tensor."""
+    for declaring in ("ops", "nn.functional"):
+        package = importlib.import_module(f"{__package__}.{declaring}")
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(each.name)
     found: dict[Any, list[Any]] = {}
-    for name, function in functions.items():
+    for name, function in list(functions.items()):
         home, _, own = name.rpartition(".")
         if function.asks and not own.startswith("_"):
             found.setdefault(importlib.import_module(f"{__package__}.{home}".rstrip(".")), []).append(function)

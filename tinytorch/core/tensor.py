@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinytorch.core import dtypes, graph
 from tinytorch.core.device import cpu, device
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import local
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Tensor:
 
     is_cuda = is_sparse = is_quantized = is_meta = is_mps = is_xpu = is_mkldnn = is_nested = False
     is_cpu = True
-    layout = "torch.strided"
+    layout = strided
     names: Any = None
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.inplace import check_overlap, in_place
-from tinytorch.core.layout import strided
 from tinytorch.core.op import operator_of, refuse_booleans
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
@@ -248,4 +247,3 @@ OPERATORS: dict[str, Any] = {
 members(OPERATORS)
 public("detach")(Tensor.detach)
 public("detach_")(Tensor.detach_)
-Tensor.layout = strided

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.ops.later import load
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "activate",
@@ -377,6 +378,7 @@ def activate() -> None:
     global active
     if active:
         return
+    load()
     active = True
     for name, member in list(vars(Tensor).items()):
         if name in _SILENT or (name.startswith("_") and not name.endswith("__")):
