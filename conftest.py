@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import tinytorch
+import tinytorch.nn  # before a test of a part of it makes pytest import that part alone
 
 PACKAGE = Path(tinytorch.__file__).parent
 

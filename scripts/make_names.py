@@ -37,7 +37,7 @@ OTHERS: dict[str, str] = {
     "checks": "",
     "compiler": "compile cond while_loop",
     "core.device": "device",
-    "core.dtypes": "",
+    "kernels.dtypes": "",
     "core.layout": "",
     "autograd.grad_mode": """
         enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled

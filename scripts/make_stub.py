@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core import dtypes, graph
+from tinytorch.core import graph
+from tinytorch.kernels import dtypes
 from tinytorch.core.view import View
 from tinytorch.core.device import device as _device
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tinytorch.core import blas, parallel
+from tinytorch.kernels import blas, parallel
 from tinytorch.optim import _axpy
 
 #: By what a system lacks, what a program does before it imports tinytorch to be on one.

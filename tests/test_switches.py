@@ -19,7 +19,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import _version
-from tinytorch.core import blas
+from tinytorch.kernels import blas
 
 
 @contextlib.contextmanager
@@ -269,7 +269,7 @@ def test_idle_threads_of_the_blas_sleep(first: str) -> None:
 
 
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinytorch.core import parallel
+    from tinytorch.kernels import parallel
 
     monkeypatch.setattr(blas, "threads", lambda: None)
     monkeypatch.setattr(parallel, "_threads", 1)

@@ -9,7 +9,7 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
-from tinytorch.core import blas as _blas
+from tinytorch.kernels import blas as _blas
 from tinytorch.core import device as _device
 
 # PyTorch gives no floating-point warnings; NumPy's are silenced for this package's own calls.
@@ -50,11 +50,6 @@ _NAMES = {
     """,
     "compiler": "compile cond while_loop",
     "core.device": "device",
-    "core.dtypes": """
-        bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype float float16
-        float32 float64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu get_default_dtype
-        half int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
-    """,
     "core.layout": """
         channels_last channels_last_3d contiguous_format layout memory_format preserve_format sparse_bsc sparse_bsr
         sparse_coo sparse_csc sparse_csr strided
@@ -64,6 +59,11 @@ _NAMES = {
     "futures": "Future",
     "inspect.summary": "summary",
     "jit": "ScriptModule",
+    "kernels.dtypes": """
+        bfloat16 bool can_cast cdouble cfloat chalf complex128 complex32 complex64 double dtype float float16
+        float32 float64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu get_default_dtype
+        half int int16 int32 int64 int8 long promote_types set_default_dtype short uint16 uint32 uint64 uint8
+    """,
     "kernels.printing": "set_printoptions",
     "legacy": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor

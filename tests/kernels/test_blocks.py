@@ -21,8 +21,7 @@ from tests.nn import test_random_calls as of_nn
 from tests.ops import test_random_calls as of_ops
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.core import parallel
-from tinytorch.kernels import activation, attention, conv, indexing, layer_norm, reduce, rnn, special
+from tinytorch.kernels import activation, attention, conv, indexing, layer_norm, parallel, reduce, rnn, special
 
 #: By module the sizes, and what they are here.
 SIZES: dict[Any, dict[str, int]] = {

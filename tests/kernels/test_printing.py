@@ -16,7 +16,7 @@ import tinytorch
 from tests.conftest import PROFILE, seeded
 from tests.oracle import needs, needs_oracle, torch
 from tests.same import same_as_pytorch
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.printing import format_tensor, get_printoptions, printoptions, set_printoptions
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]

@@ -15,8 +15,8 @@ from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 from tinytorch import nn
-from tinytorch.core import parallel
 from tinytorch.kernels import conv as kernels
+from tinytorch.kernels import parallel
 
 parametrize = pytest.mark.parametrize
 

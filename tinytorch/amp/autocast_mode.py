@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device as Device
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.autocast import Autocast, switch
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import scalar_tensor
 
 __all__ = ["GradScaler"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.amp.autocast_mode import autocast
 from tinytorch.amp.grad_scaler import GradScaler
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 
 __all__ = ["deprecated", "older_autocast", "older_scaler"]
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from tinytorch.autograd.graph import GradientEdge
 from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hooks
-from tinytorch.core import dtypes, graph
+from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import USUAL, needs_grad, refresh
+from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
 

@@ -24,12 +24,12 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _Decorator, enable_grad
-from tinytorch.core import places
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Op, Plan
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import places
+from tinytorch.kernels.dtypes import FLOATS
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 

@@ -21,13 +21,13 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor, attached, packed, unpacked
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import FREED, Hook, Node, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.op import INFERENCE_NOT_SAVED, modified
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
+from tinytorch.kernels.dtypes import FLOATS
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 

@@ -15,8 +15,8 @@ from typing import Any
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import Function
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
 from tinytorch.ops.create import empty, zeros_like
 from tinytorch.ops.join import stack

@@ -11,13 +11,13 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle, add_hook
-from tinytorch.core import dtypes
 from tinytorch.core.device import cpu, device
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import FREED, AccumulateGrad, Edge, Hook, Node, within
 from tinytorch.core.mode import local
 from tinytorch.core.op import INPUT, OUTPUT, PACKED, PLAIN, RESIDUAL, SHAPE, TENSORS, Op, OpNode, Plan
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import FLOATS
 
 __all__ = ["InputMetadata", "SavedTensor", "attached", "packed", "unpacked"]
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tinytorch.autograd.function import FunctionNode
-from tinytorch.core import dtypes
 from tinytorch.core.graph import AccumulateGrad, Edge, Node, leaf_edge
 from tinytorch.core.op import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 
 __all__ = ["Picture", "picture"]
 

@@ -12,9 +12,9 @@ from tinytorch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from tinytorch.autograd.node import SavedTensor
 from tinytorch.core import tensor as _tensor
 from tinytorch.core.device import device
-from tinytorch.core.dtypes import dtype
 from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.layout import layout, memory_format
+from tinytorch.kernels.dtypes import dtype
 from tinytorch.nn.modules.module import _parse_to
 from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401

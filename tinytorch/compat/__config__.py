@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from tinytorch._version import __version__
-from tinytorch.core import blas
+from tinytorch.kernels import blas
 
 from .switches import get_num_interop_threads, get_num_threads
 

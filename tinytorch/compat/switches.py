@@ -11,10 +11,10 @@ import os
 import warnings
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device, get_default, set_default
-from tinytorch.core.parallel import get_num_threads, positive, set_num_threads
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.parallel import get_num_threads, positive, set_num_threads
 from tinytorch.ops.values import named_type
 
 from .backends import cuda, mkldnn

@@ -6,9 +6,9 @@ import builtins
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Size, Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = ["Device", "Number", "Storage", "_TensorOrTensors", "_bool", "_device", "_dtype", "_float", "_int", "_size"]

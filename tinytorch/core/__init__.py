@@ -1,1 +1,1 @@
-"""The engine, which knows no op, and the facts that it stands on. Imports nothing: each module is asked for by name."""
+"""Tensor, the graph and the engine, which know no op. Imports nothing: each module is asked for by name."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.mode import dispatch_step, local
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 
 
 def walk(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
-from tinytorch.core.places import is_dense
+from tinytorch.kernels.places import is_dense
 
 if TYPE_CHECKING:
     from tinytorch.core.op import Op, Plan

@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.graph import FREED, Edge, Node, numbers
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.op import Op, op, promoted, translated, view_op
-from tinytorch.core.parallel import LARGE, each
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import (
     View,
@@ -29,6 +26,9 @@ from tinytorch.core.view import (
     needs_grad,
     shared_places,
 )
+from tinytorch.kernels import dtypes, places
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.parallel import LARGE, each
 
 
 def in_place(caller: Any, name: str | None = None) -> Any:

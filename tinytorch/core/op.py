@@ -19,13 +19,13 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from tinytorch.core import dtypes, parallel
-from tinytorch.core.dtypes import FLOATS, number
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.core.mode import dispatch, local
-from tinytorch.core.parallel import LARGE
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import SEVERAL, USUAL, make_view, refresh
+from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.parallel import LARGE
 
 Formula = Callable[..., Any]
 

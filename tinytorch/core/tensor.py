@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinytorch.core import dtypes, graph
+from tinytorch.core import graph
 from tinytorch.core.device import cpu, device
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import local
+from tinytorch.kernels import dtypes
 
 if TYPE_CHECKING:
     from tinytorch.core.view import View

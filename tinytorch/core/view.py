@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tinytorch.core import places
 from tinytorch.core.graph import Node, numbers
 from tinytorch.core.mode import local, recording
+from tinytorch.kernels import places
 
 if TYPE_CHECKING:
     from tinytorch.core.mode import State

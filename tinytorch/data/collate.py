@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import as_tensor, from_numpy, tensor
 from tinytorch.ops.join import stack
 

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import as_tensor, empty
 from tinytorch.ops.random import Generator, multinomial, randint, random_, randperm
 

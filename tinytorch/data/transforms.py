@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import get_default_dtype
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.data.dataset import has_last_word
+from tinytorch.kernels.dtypes import get_default_dtype
 from tinytorch.ops.create import as_tensor, from_numpy
 
 __all__ = ["Compose", "Lambda", "Normalize", "ToTensor"]

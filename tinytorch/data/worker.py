@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.parallel import set_num_threads
 from tinytorch.core.tensor import Tensor
 from tinytorch.data.collate import is_default
 from tinytorch.data.dataset import batch_reader, read_samples
+from tinytorch.kernels.parallel import set_num_threads
 from tinytorch.ops.random import manual_seed
 
 __all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import ProbsOrLogits, given, lazy_property, logits_to_probs, probs_to_logits
+from tinytorch.kernels import dtypes
 from tinytorch.ops import limits
 from tinytorch.ops.create import full
 from tinytorch.ops.join import broadcast_tensors

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import broadcast_all, given, lazy_property
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import zeros
 from tinytorch.ops.masks import where
 from tinytorch.ops.random import rand

@@ -11,9 +11,9 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core import dtypes
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import zeros

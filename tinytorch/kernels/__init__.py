@@ -1,1 +1,1 @@
-"""Numerical kernels: arrays in, arrays out; NumPy and the facts of `core/` only, never a Tensor."""
+"""Arrays in, arrays out, never a Tensor: what ops compute with; and of arrays the dtypes, places in memory, threads."""

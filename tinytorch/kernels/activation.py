@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import number
-from tinytorch.core.parallel import BLOCK, LARGE, each, get_threads, large, rows, share, writes
 from tinytorch.kernels import special
+from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.parallel import BLOCK, LARGE, each, get_threads, large, rows, share, writes
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, square, total
 
 # bfloat16 (dtype.kind "V") times a Python number would be float32 in NumPy: the kernels that scale go through float32.

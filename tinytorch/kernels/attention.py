@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.parallel import LARGE, share
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import LARGE, share
 from tinytorch.kernels.reduce import ones
 
 Array = Any

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import blas
-from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.parallel import BLOCK, get_threads, share
+from tinytorch.kernels import blas
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.parallel import BLOCK, get_threads, share
 
 Array = Any
 Sizes = tuple[int, ...]

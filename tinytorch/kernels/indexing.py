@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import blas
-from tinytorch.core.parallel import LARGE, blocks
+from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import LARGE, blocks
 from tinytorch.kernels.reduce import ones
 
 Array = Any

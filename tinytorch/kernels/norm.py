@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.parallel import BLOCK, LARGE, share
+from tinytorch.kernels.parallel import BLOCK, LARGE, share
 
 Array = Any
 

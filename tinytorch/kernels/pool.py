@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core.dtypes import FLOATS
-from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import choose, widened
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.parallel import blocks
 
 Array = Any
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -74,7 +74,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
     Example:
         >>> import numpy as np
-        >>> from tinytorch.core import dtypes
+        >>> from tinytorch.kernels import dtypes
         >>> from tinytorch.kernels.printing import format_tensor, printoptions
         >>> with printoptions(precision=1):
         ...     print(format_tensor(np.array([0.25]), dtypes.float64))
@@ -113,7 +113,7 @@ def format_tensor(
 
     Example:
         >>> import numpy as np
-        >>> from tinytorch.core import dtypes
+        >>> from tinytorch.kernels import dtypes
         >>> format_tensor(np.array([1.0, 2.5]), dtypes.float64, requires_grad=True)
         'tensor([1.0000, 2.5000], dtype=torch.float64, requires_grad=True)'
     """

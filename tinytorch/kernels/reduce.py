@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import parallel
-from tinytorch.core.dtypes import FLOATS, number
+from tinytorch.kernels import parallel
+from tinytorch.kernels.dtypes import FLOATS, number
 
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.parallel import blocks
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.parallel import blocks
 
 Array = Any
 _DENSE = 128  # how long an axis may be for a product with the whole matrix

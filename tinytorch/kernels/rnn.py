@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import blas
-from tinytorch.core.dtypes import number
-from tinytorch.core.parallel import get_threads, share
+from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.dtypes import number
+from tinytorch.kernels.parallel import get_threads, share
 
 Array = Any
 

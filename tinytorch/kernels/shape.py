@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.places import storage_offset
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.places import storage_offset
 from tinytorch.kernels.reduce import axis_of
 
 Array = Any

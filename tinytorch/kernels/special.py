@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.parallel import writes
+from tinytorch.kernels.parallel import writes
 
 # Coefficients by ascending power of u in [-1, 1], to which x² and t are mapped.
 _SMALL_64 = (

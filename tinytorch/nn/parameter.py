@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import disabled
 
 __all__ = [

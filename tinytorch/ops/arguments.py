@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import NUMPY_DIMS
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops.register import pointwise
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, parallel
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import as_array, op, refuse_booleans, translated
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation
+from tinytorch.kernels import activation, dtypes, parallel
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import limits
 from tinytorch.ops.arguments import elementwise, not_implemented, refused, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and

@@ -22,9 +22,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 
 Function = Callable[..., Any]
 

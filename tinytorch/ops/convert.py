@@ -6,11 +6,11 @@ import builtins
 import functools
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import members, pointwise, public
 from tinytorch.ops.shape import _copier, _laid_out, suggested_format

@@ -11,12 +11,12 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.core import places
 from tinytorch.core.inplace import copy_slices, restrided, strided
 from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
+from tinytorch.kernels import places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.shape import formatted

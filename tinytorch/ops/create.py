@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device
-from tinytorch.core.dtypes import dtype as Dtype
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
+from tinytorch.kernels import dtypes, places
+from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.ops.limits import fits, limits_of
 from tinytorch.ops.register import public
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tinytorch.core.dtypes import get_default_dtype
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.dtypes import get_default_dtype
 from tinytorch.ops.rearrange import roll
 from tinytorch.ops.register import public
 from tinytorch.ops.sequences import arange

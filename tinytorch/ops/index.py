@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, numpy_names
 from tinytorch.ops.limits import fits

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import autocast

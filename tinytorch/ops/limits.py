@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import INTEGER, Absent, bfloat16, bool, checked, dtype, float64, get_default_dtype, uint8
+from tinytorch.kernels.dtypes import INTEGER, Absent, bfloat16, bool, checked, dtype, float64, get_default_dtype, uint8
 
 __all__ = ["finfo", "iinfo"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import blank, finished
 from tinytorch.ops.memory import dlpack, dlpack_device, set_

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
 from tinytorch.core.device import as_device
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
+from tinytorch.kernels import dtypes, places
 from tinytorch.ops.create import _given_array, check_options, finished, shape_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import is_contiguous, reshape, stride

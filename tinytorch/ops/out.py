@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local, recording
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
+from tinytorch.kernels import dtypes
 from tinytorch.ops import arithmetic
 from tinytorch.ops.autocast import outside
 from tinytorch.ops.create import bring_to

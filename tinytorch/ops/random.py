@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
-from tinytorch.core.dtypes import dtype as Dtype
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import local
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
+from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import NUMPY_DIMS, op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as kernels
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, numpy_names, renamed
 from tinytorch.ops.arithmetic import abs as absolute

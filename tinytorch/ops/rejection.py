@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import implicit, rejection
+from tinytorch.kernels import dtypes, implicit, rejection
 from tinytorch.kernels import random as kernels
 from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented
 from tinytorch.ops.arithmetic import zero_gradient

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.inplace import check_overlap, in_place
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import limits

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import dtype as Dtype
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.random import fused
 from tinytorch.ops.create import Array, _is_size, blank, check_options, finished, number
 from tinytorch.ops.limits import fits

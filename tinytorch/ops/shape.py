@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
 from tinytorch.core.inplace import strided
 from tinytorch.core.op import op, view_op
 from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, renamed

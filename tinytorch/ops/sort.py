@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import as_array, op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types

@@ -14,14 +14,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.inplace import in_place
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import bessel, gamma, polynomials
+from tinytorch.kernels import bessel, dtypes, gamma, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
 from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed

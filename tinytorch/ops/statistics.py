@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import reduce as reductions
 from tinytorch.kernels import statistics as kernels
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.indexing import name_of
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types

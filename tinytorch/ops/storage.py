@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinytorch.core import dtypes, places
 from tinytorch.core.device import cpu, device
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes, places
 from tinytorch.ops.create import check_options
 from tinytorch.ops.register import public
 

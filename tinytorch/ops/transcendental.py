@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, parallel
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation, special
+from tinytorch.kernels import activation, dtypes, parallel, special
 from tinytorch.ops.arguments import elementwise, refused, renamed
 from tinytorch.ops.arithmetic import _of_floats, zero_gradient
 from tinytorch.ops.compare import logical_or

@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
-from tinytorch.kernels import printing
+from tinytorch.kernels import dtypes, printing
 from tinytorch.ops.register import members
 
 

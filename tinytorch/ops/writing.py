@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.inplace import check_overlap, edges_of_write, written
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.op import NUMBERS, op, translated
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import count_write, expanded, shared_places
+from tinytorch.kernels.dtypes import FLOATS
 
 
 def writing(

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinytorch.core.dtypes import from_numpy_dtype
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.dtypes import from_numpy_dtype
 from tinytorch.ops.limits import finfo
 from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, count, zeros
 

@@ -21,9 +21,9 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
-from tinytorch.core.dtypes import float32, float64, get_default_dtype
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.optim._plan import Plan
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.ops.random import Generator
 from tinytorch.serialization.archive import _Archive, _damaged
 from tinytorch.serialization.storage import Storage, _address, _refuse_location, _StorageType

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 
 

@@ -16,10 +16,10 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout
 from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged

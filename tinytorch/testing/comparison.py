@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import isclose
 from tinytorch.ops.create import as_tensor, tensor
 

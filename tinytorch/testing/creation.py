@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import empty
 from tinytorch.ops.limits import finfo, iinfo
 from tinytorch.ops.random import randint

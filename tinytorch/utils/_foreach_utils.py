@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tinytorch.core import dtypes
 from tinytorch.core.device import device as _device
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 
 Groups = dict[tuple[_device, dtypes.dtype], tuple[list[list[Tensor | None]], list[int]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 
 from .. import absent
 from ..absent import *  # noqa: F403

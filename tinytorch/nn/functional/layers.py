@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad

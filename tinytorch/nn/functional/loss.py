@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_floating

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn.modules.lazy import LazyModuleMixin

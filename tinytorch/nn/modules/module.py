@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.core import dtypes
 from tinytorch.core.device import as_device
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.nn.modules import _conversion
 from tinytorch.nn.modules._backward_hooks import BackwardHooks
 from tinytorch.nn.modules._hooks import Hook, Hooking, _register

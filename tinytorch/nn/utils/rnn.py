@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.ops.create import as_tensor, tensor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import bool as bool_
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
+from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import op, pointwise
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import renamed
 from tinytorch.ops.arithmetic import _older_call, mul, plain

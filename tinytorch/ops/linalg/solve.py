@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import int64
 from tinytorch.core.layout import contiguous_format
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
+from tinytorch.kernels.dtypes import int64
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_tensor, check_tensors
 from tinytorch.ops.create import zeros, zeros_like

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops.arguments import check_floating, check_tensor, tensor_name
 from tinytorch.ops.arithmetic import check_fits, kept, plain, zero_gradient
 from tinytorch.ops.join import cat

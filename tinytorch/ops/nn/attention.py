@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.mode import recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import attention
+from tinytorch.kernels import attention, dtypes
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm

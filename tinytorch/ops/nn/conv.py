@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import conv as kernels
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
 from tinytorch.ops.linalg.products import _C_NAMES

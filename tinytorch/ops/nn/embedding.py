@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes, parallel
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
+from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.indexing import add_rows
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.index import index_select

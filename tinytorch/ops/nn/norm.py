@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
+from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels import layer_norm as layer_norms
-from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops.arguments import check_floating, check_tensor

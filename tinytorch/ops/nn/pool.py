@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import pool
+from tinytorch.kernels import dtypes, pool
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted

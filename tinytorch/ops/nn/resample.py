@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import dtypes
-from tinytorch.core.dtypes import FLOATS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import dtypes
 from tinytorch.kernels import resample as kernels
+from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops.arguments import check_tensor

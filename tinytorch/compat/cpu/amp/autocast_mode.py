@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinytorch.amp.older import older_autocast
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 
 __all__ = ["autocast"]
 

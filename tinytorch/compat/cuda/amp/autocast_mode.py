@@ -8,7 +8,7 @@ from typing import Any
 
 from tinytorch import amp
 from tinytorch.amp.older import deprecated, older_autocast
-from tinytorch.core import dtypes
+from tinytorch.kernels import dtypes
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd"]
 

@@ -88,7 +88,7 @@ def let_idle_threads_sleep() -> None:
     """Tell OpenBLAS to let its threads sleep soon after a product.
 
     Left alone, they go on looking for work for some 20 ms, and so take the processor from the threads that share
-    elementwise work (`core/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0.
+    elementwise work (`kernels/parallel.py`): a training step of a convolutional network took 40.4 ms instead of 30.0.
     A value that the user gives to `OPENBLAS_THREAD_TIMEOUT` stays. OpenBLAS reads the variable when it is loaded; where
     NumPy was imported before, it is told to read again, which that of NumPy 2.5 does not let itself be told.
     """

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import blas
+from tinytorch.kernels import blas
 
 __all__ = ["BLOCK", "LARGE", "blocks", "each", "get_threads", "large", "rows", "set_threads", "share", "writes"]
 
