@@ -1,8 +1,7 @@
 """Pictures of clothes that are drawn, not photographed: `DrawnFashion`.
 
-A garment is a few polygons and ellipses, one laid over the other, of a cloth of its own; what they
-measure is random. A shape is given by how far each pixel is inside its border, in pixels: from -1/2
-to 1/2 it is partly covered.
+A garment is a few polygons and ellipses, one laid over the other, of a cloth of its own; what they measure is random. A
+shape is given by how far each pixel is inside its border, in pixels: from -1/2 to 1/2 it is partly covered.
 
 The same seed gives the same bytes on every processor: random bits come from NumPy's bit generators,
 whose streams are fixed, and become numbers here; and of operations on floating-point numbers only
@@ -45,9 +44,8 @@ class DrawnFashion(Pictures):
     are random. Four pictures in ten show dark clothes on a white ground, the others bright ones on
     black, so that a linear model, to which the ones are the opposite of the others, learns little.
 
-    What a model achieves is not what it achieves with FashionMNIST. Test accuracies, measured; each
-    pair of a linear model and the quickstart's (784-512-512-10, of `train_fashion_mnist.py`) was
-    trained in the same way:
+    What a model achieves is not what it achieves with FashionMNIST. Test accuracies, measured; each pair of a linear
+    model and the quickstart's (784-512-512-10, of `train_fashion_mnist.py`) was trained in the same way:
 
     | | drawn | FashionMNIST |
     |---|---|---|
@@ -123,10 +121,9 @@ def fashion_or_drawn(
 
     Args:
         root: the folder that has (or gets) FashionMNIST's files, as FashionMNIST takes it.
-        which: "fashion" or "drawn" for the one or the other. With "auto" it is FashionMNIST if its
-            files are in `root` or can be downloaded to it, which is tried; if they cannot, lines on
-            standard error say why, and it is DrawnFashion. Without a network that is known after
-            ten seconds at most.
+        which: "fashion" or "drawn" for the one or the other. With "auto" it is FashionMNIST if its files are in `root`
+            or can be downloaded to it, which is tried; if they cannot, lines on standard error say why, and it is
+            DrawnFashion. Without a network that is known after ten seconds at most.
 
     Raises:
         RuntimeError: with "auto", files are there, but damaged.

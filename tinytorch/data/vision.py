@@ -211,8 +211,7 @@ class MNIST(Pictures):
     def download(self) -> None:
         """Fetch the files that are missing, check their sums, and unpack them.
 
-        A file appears under its name only when it is whole, so an interrupted download leaves
-        nothing behind.
+        A file appears under its name only when it is whole, so an interrupted download leaves nothing behind.
 
         A mirror that fails is asked for the next file after the others. If none answers, that is
         known after ten seconds; one that does answer has the time that it needs.
@@ -276,8 +275,7 @@ class MNIST(Pictures):
 class FashionMNIST(MNIST):
     """Photographs of clothes (Xiao et al.): 60,000 training and 10,000 test images of 28×28 bytes.
 
-    Arguments, attributes and errors are those of `MNIST`; the files are in
-    `<root>/FashionMNIST/raw`.
+    Arguments, attributes and errors are those of `MNIST`; the files are in `<root>/FashionMNIST/raw`.
     """
 
     mirrors = (
@@ -347,8 +345,7 @@ def read_idx(path: str, ndim: int) -> np.ndarray[Any, Any]:
         with _open(path) as stream:
             return _parse_idx(stream, path, ndim)
     except (EOFError, OSError, BadDeflate) as error:
-        # gzip's BadGzipFile is an OSError without a number; one with a number is the system's (no
-        # permission).
+        # gzip's BadGzipFile is an OSError without a number; one with a number is the system's (no permission).
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, str(error)) from error
@@ -365,8 +362,7 @@ def _parse_idx(stream: io.BufferedIOBase, path: str, ndim: int) -> np.ndarray[An
         raise _damaged(path, f"expected the magic number 0x{expected:08x}, found 0x{magic:08x}")
     count = math.prod(shape)
     wanted = f"expected {'x'.join(map(str, shape))} = {count} bytes after the header"
-    # Deflate packs at most 1032 bytes into one: no array is made for sizes that the file cannot
-    # hold.
+    # Deflate packs at most 1032 bytes into one: no array is made for sizes that the file cannot hold.
     size = os.path.getsize(path)
     most = size * 1032 if path.endswith(".gz") else size - header_size
     if count > most:

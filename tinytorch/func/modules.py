@@ -22,8 +22,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
         (parameters by name, buffers by name).
 
     Raises:
-        RuntimeError: there are no modules; they differ in class, in training mode, or in a parameter's
-            `requires_grad`.
+        RuntimeError: there are no modules; they differ in class, in training mode, or in a parameter's `requires_grad`.
 
     Example:
         >>> params, buffers = torch.func.stack_module_state([torch.nn.Linear(2, 3) for _ in range(5)])

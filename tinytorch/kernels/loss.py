@@ -1,7 +1,6 @@
 """Losses on arrays: forward, and the gradients that are worth a pass of their own.
 
-Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` brings other shapes
-into this one.
+Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` brings other shapes into this one.
 """
 
 from __future__ import annotations

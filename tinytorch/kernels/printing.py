@@ -41,8 +41,7 @@ def set_printoptions(
         edgeitems: how many elements are shown at either end of a long dimension, 3 at first.
         linewidth: characters per line, 80 at first.
         profile: "default", "short" or "full" (never cut), a set of the four above.
-        sci_mode: whether to write 1.0000e+00; None lets the magnitudes decide. Every call sets it,
-            as in PyTorch.
+        sci_mode: whether to write 1.0000e+00; None lets the magnitudes decide. Every call sets it, as in PyTorch.
 
     Example:
         >>> torch.set_printoptions(precision=2)

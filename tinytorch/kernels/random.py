@@ -5,8 +5,7 @@ made of the words follows PyTorch's x86 build to the last bit, which takes more 
 
 - Its compiler fuses `x * y + z` into one operation that rounds once (`_fma32`, `_fma64`).
 - 16 or more float32 normals come out of Cephes's single-precision log, sine and cosine, which round
-  differently from the C library's (`_log32`, `_cos_sin32`); float64 ones use the C library's own
-  (`_libm`).
+  differently from the C library's (`_log32`, `_cos_sin32`); float64 ones use the C library's own (`_libm`).
 - An array is filled in the order of its memory, not of its indices (`_fill`).
 
 One thing PyTorch itself leaves to the machine: on Intel processors its `bernoulli_(p)` with a
@@ -29,8 +28,7 @@ _MASK24 = (1 << 24) - 1
 _MASK53 = (1 << 53) - 1
 _BLOCK = 1 << 16  # numbers made at a time: the temporaries stay in the processor's cache
 
-# The bytes of PyTorch's generator state, `torch.get_rng_state()`: C's layout of a struct from its
-# early days.
+# The bytes of PyTorch's generator state, `torch.get_rng_state()`: C's layout of a struct from its early days.
 _STATE = np.dtype(
     [
         ("seed", "<u8"),
@@ -509,12 +507,11 @@ def bernoulli_each(out: Array, source: Source, p: Array) -> None:
 def permutation(source: Source, n: int) -> Array:
     """Return a random order of 0 … n-1, as int64.
 
-    It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i.
-    Done step by step that is slow in Python, so: what is in place s when step s reaches it was put
-    there by the last step i < s with j[i] = s, which brought what place i then held; following
-    these links from step to step, all at once and twice as far each time, tells what every place
-    held at its step. And step i picks up from place j[i] what the step before it with the same j
-    brought there.
+    It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i. Done step by step that
+    is slow in Python, so: what is in place s when step s reaches it was put there by the last step i < s with j[i] = s,
+    which brought what place i then held; following these links from step to step, all at once and twice as far each
+    time, tells what every place held at its step. And step i picks up from place j[i] what the step before it with the
+    same j brought there.
     """
     if n >= 214748364:  # there PyTorch draws 64-bit words in another order
         raise NotImplementedError("randperm of 214748364 or more numbers")

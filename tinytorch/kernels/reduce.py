@@ -110,10 +110,9 @@ def in_rows(out: Any) -> Any:
 def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
 
-    NumPy adds pairwise only along contiguous axes; over the others it adds row after row, and
-    errors grow with the number of rows. It is also slow where the axis in its innermost loop is
-    short. So: contiguous rows are summed by BLAS (as a product with ones, several times faster),
-    and columns in blocks whose sums are added in turn.
+    NumPy adds pairwise only along contiguous axes; over the others it adds row after row, and errors grow with the
+    number of rows. It is also slow where the axis in its innermost loop is short. So: contiguous rows are summed by
+    BLAS (as a product with ones, several times faster), and columns in blocks whose sums are added in turn.
     """
     kind = x.dtype
     if (kind is _F32 or kind is _F64) and x.size <= _SMALL and type(x) is np.ndarray:

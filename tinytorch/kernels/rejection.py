@@ -1,9 +1,8 @@
 """PyTorch's numbers of the gamma, Poisson and binomial distributions, by rejection.
 
-How many words of the generator a number takes depends on which candidates are rejected, and so
-where the next number starts: such numbers are made one after the other, in Python's loop. What does
-not depend on the draws is computed for the whole array before it. The numbers are PyTorch's, in
-float64 to within the last bit.
+How many words of the generator a number takes depends on which candidates are rejected, and so where the next number
+starts: such numbers are made one after the other, in Python's loop. What does not depend on the draws is computed for
+the whole array before it. The numbers are PyTorch's, in float64 to within the last bit.
 """
 
 from __future__ import annotations
@@ -105,8 +104,7 @@ def gamma(alpha: Array, source: Source) -> Array:
 def poisson(rate: Array, source: Source) -> Array:
     """Return numbers of the Poisson distributions of the given float64 rates, as float64.
 
-    Below 10 uniforms are multiplied until they are under exp(-rate); from 10 on it is Hörmann's
-    transformed rejection.
+    Below 10 uniforms are multiplied until they are under exp(-rate); from 10 on it is Hörmann's transformed rejection.
 
     Source:
         Hörmann, "The Transformed Rejection Method for Generating Poisson Random Variables", 1993.

@@ -224,8 +224,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Make a convolution hand its channels on: 1 in the middle of kernel (c, c), else 0.
 
     Args:
-        tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel
-            dimensions.
+        tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel dimensions.
         groups: of the convolution.
 
     Raises:
@@ -283,8 +282,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         True
 
     Source:
-        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
-        networks", 2010.
+        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
@@ -379,8 +377,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         True
 
     Source:
-        Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural
-        networks", 2013.
+        Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -407,8 +404,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         tensor: the matrix.
         sparsity: the fraction of zeros.
         std: the standard deviation of the others.
-        generator: where the numbers come from; which become 0 the default generator says, as in
-            PyTorch.
+        generator: where the numbers come from; which become 0 the default generator says, as in PyTorch.
 
     Raises:
         ValueError: the tensor has not 2 dimensions.

@@ -66,8 +66,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            # Without the gradient and the attributes, as in PyTorch: a copy starts its training
-            # afresh.
+            # Without the gradient and the attributes, as in PyTorch: a copy starts its training afresh.
             copied = type(self)(wrap(self._array.copy("K")), self._requires_grad)
             memo[id(self)] = copied
         return memo[id(self)]
@@ -88,8 +87,7 @@ class _BufferMeta(type):
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
-    What is made is a plain tensor on the memory of `data`, with a mark that `isinstance(t, Buffer)`
-    sees.
+    What is made is a plain tensor on the memory of `data`, with a mark that `isinstance(t, Buffer)` sees.
 
     Args:
         data: the values; an empty tensor by default.

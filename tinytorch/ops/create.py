@@ -1,8 +1,7 @@
 """Tensors from numbers, arrays and shapes: `tensor`, `zeros`, `full`, ….
 
-None of these are recorded, so there are no gradients here; an exception is a copy of a tensor that
-`asarray` makes. The parameters `layout` and `pin_memory` are taken for PyTorch's sake: there is one
-layout, and nothing to pin.
+None of these are recorded, so there are no gradients here; an exception is a copy of a tensor that `asarray` makes. The
+parameters `layout` and `pin_memory` are taken for PyTorch's sake: there is one layout, and nothing to pin.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def blank(
             there are as many as it needs.
 
     Raises:
-        RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd;
-            `requires_grad` for integers.
+        RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd; `requires_grad` for integers.
     """
     check_options(device, layout)
     if out is None:
@@ -246,8 +244,7 @@ def tensor(
     Args:
         data: a number, nested sequences of numbers, a NumPy array or scalar, or anything that NumPy
             can make an array of.
-        dtype: the element type; by default that of the data, where Python's floats are of the
-            default dtype.
+        dtype: the element type; by default that of the data, where Python's floats are of the default dtype.
         device: the CPU.
         requires_grad: whether operations on the tensor are recorded.
         pin_memory: ignored.
@@ -327,8 +324,7 @@ def _is_sequence(value: Any) -> bool:
         return False
     if isinstance(value, np.ndarray):
         return value.ndim > 0
-    # What has __array__ is another library's array or a NumPy scalar: one number, as a tensor in a
-    # list is.
+    # What has __array__ is another library's array or a NumPy scalar: one number, as a tensor in a list is.
     return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not hasattr(value, "__array__")
 
 
@@ -338,9 +334,8 @@ _DEEPEST = 128  # nested sequences; a list that holds itself is endless
 def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
     """Return the dtype of nested sequences of numbers, and the numbers in it or a wider one.
 
-    Ints that are `wanted` in floating point are converted at once, since they may be beyond int64.
-    One level of nesting is undone at a time, so that long lists are walked by NumPy and `chain`,
-    not step by step.
+    Ints that are `wanted` in floating point are converted at once, since they may be beyond int64. One level of nesting
+    is undone at a time, so that long lists are walked by NumPy and `chain`, not step by step.
     """
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
@@ -453,8 +448,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     """Return `data` as a tensor, on the same memory where that can be.
 
     Args:
-        data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's
-            memory is shared.
+        data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's memory is shared.
         dtype: the element type, by default the data's own.
         device: the CPU.
 
@@ -494,8 +488,7 @@ def asarray(
             (`bytes` …), which is read as numbers of `dtype`.
         dtype: the element type, by default the object's own.
         device: the CPU.
-        copy: True for memory of its own, False for shared memory, None for shared where that can
-            be.
+        copy: True for memory of its own, False for shared memory, None for shared where that can be.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
 
     Raises:

@@ -86,8 +86,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
         x: the tensor (`input`).
         dim: a dimension, or several in a tuple; None or () for all.
         keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first. Integers and booleans are summed as int64
-            otherwise.
+        dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
 
     Returns:
         A tensor without the dimensions `dim`.
@@ -279,8 +278,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         input: the tensor.
         dim: one dimension; None for all.
         keepdim: keep the reduced dimension, with length 1.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64
-            otherwise.
+        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -334,8 +332,7 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     Args:
         x: the tensor (`input`).
         dim: the dimension.
-        dtype: convert the elements to this first. Integers and booleans are summed as int64
-            otherwise.
+        dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -355,8 +352,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     Args:
         x: the tensor (`input`).
         dim: the dimension.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64
-            otherwise.
+        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -383,9 +379,8 @@ def _shift(x: Any, dim: int, fill: float) -> Any:
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     """Return the gradient of running products.
 
-    Without zeros it is the sum of what follows of `g * out`, divided by x. In general: with the
-    products of all that comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the
-    products of what comes after.
+    Without zeros it is the sum of what follows of `g * out`, divided by x. In general: with the products of all that
+    comes before, P[k], times S[k] = g[k] + x[k + 1] S[k + 1], which sums the products of what comes after.
     """
     if not x._array.ndim:
         return g
@@ -556,9 +551,8 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; or along `dim` with its index; or the larger of two tensors.
 
-    `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that
-    `indices` names (the first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the
-    largest.
+    `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that `indices` names (the
+    first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
 
     Args:
         input: the tensor.
@@ -1056,8 +1050,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
     Args:
         input: the tensor, of floating point.
-        ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not
-            zero).
+        ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not zero).
         dim: a dimension, or several in a tuple; None for all.
         keepdim: keep the reduced dimensions, with length 1.
         dtype: convert the elements to this first.

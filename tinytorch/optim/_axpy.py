@@ -4,9 +4,8 @@ With ufuncs it takes two passes of one core: a product into scratch space, then 
 routine for it, `axpy`, which makes one, on all its threads. In a training step of 670,000 weights
 (batch 64, 1.1 ms) it takes 0.05 ms instead of 0.11.
 
-NumPy does not offer the routine in Python. But its extension module is linked with a BLAS, and
-looking a name up in a module looks in what it is linked with, too. Where none of the names is
-found, the ufuncs do it.
+NumPy does not offer the routine in Python. But its extension module is linked with a BLAS, and looking a name up in a
+module looks in what it is linked with, too. Where none of the names is found, the ufuncs do it.
 
 Only the plain step of SGD uses it. Between ufuncs, as in Adam, its threads gain nothing: half of
 the result then lies in the cache of the other core, and the next ufunc has to fetch it (measured:
@@ -21,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-#: What `axpy` is called in the C interface of various builds, {} standing for s (float32) or
-#: d (float64), and the bits of its integers: OpenBLAS in NumPy's wheels, Accelerate in those for
-#: macOS, OpenBLAS and MKL of distributions.
+#: What `axpy` is called in the C interface of various builds, {} standing for s (float32) or d (float64), and the bits
+#: of its integers: OpenBLAS in NumPy's wheels, Accelerate in those for macOS, OpenBLAS and MKL of distributions.
 NAMES = (
     ("scipy_cblas_{}axpy64_", 64),
     ("cblas_{}axpy64_", 64),

@@ -1,15 +1,13 @@
 """Small parameters updated as one.
 
-For a parameter of twenty numbers the arithmetic is nothing and the calls are everything: some
-twenty microseconds of Python and NumPy for each. An optimizer that treats every element by itself
-can just as well treat the elements of many parameters in one go. So the small parameters of a group
-that are in the same step make a `Pack`. It gathers them, and their gradients, into one flat array
-each, calls `_update` once, and hands the parameters back; what is kept for them lies in flat arrays
-for good, of which each parameter's tensors are views.
+For a parameter of twenty numbers the arithmetic is nothing and the calls are everything: some twenty microseconds of
+Python and NumPy for each. An optimizer that treats every element by itself can just as well treat the elements of many
+parameters in one go. So the small parameters of a group that are in the same step make a `Pack`. It gathers them, and
+their gradients, into one flat array each, calls `_update` once, and hands the parameters back; what is kept for them
+lies in flat arrays for good, of which each parameter's tensors are views.
 
-Nobody has to know. A pack checks before every step that all is as it left it; where it is not (a
-gradient is missing, a state was replaced), its parameters are updated one by one, and after a few
-such steps the group is planned anew.
+Nobody has to know. A pack checks before every step that all is as it left it; where it is not (a gradient is missing, a
+state was replaced), its parameters are updated one by one, and after a few such steps the group is planned anew.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ class Adafactor(Optimizer):
         params: parameters, named parameters or groups (see `Optimizer`).
         lr: greatest relative step, a number or a tensor of one element.
         beta2_decay: power of the step number that is the weight of a new square.
-        eps: bound of the squares (None: the precision of the dtype), and least size of a parameter
-            that counts.
+        eps: bound of the squares (None: the precision of the dtype), and least size of a parameter that counts.
         d: greatest root mean square of `u`.
         weight_decay: part of a parameter that goes at each step, times `lr`.
         foreach: taken for PyTorch's sake.
@@ -47,8 +46,7 @@ class Adafactor(Optimizer):
         tensor([ 0.9686, -1.9686], requires_grad=True)
 
     Source:
-        Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018,
-        algorithms 4 and 5.
+        Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018, algorithms 4 and 5.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {"foreach": None}

@@ -51,8 +51,7 @@ class Adagrad(Optimizer):
         tensor([ 0.8331, -1.8311], requires_grad=True)
 
     Source:
-        Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
-        Optimization, 2011.
+        Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {

@@ -30,11 +30,10 @@ __all__ = ["Adam"]
 class Adam(Optimizer):
     """Adam: `p = p - lr * m' / (sqrt(v') + eps)`.
 
-    `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g * g` are running averages
-    that start at zero; `m' = m / (1 - beta1**t)` and `v' = v / (1 - beta2**t)` undo that start in
-    step t. With `amsgrad` the greatest `v` so far stands for `v`. `weight_decay * p` is added to
-    the gradient, or with `decoupled_weight_decay` the parameter shrinks by `lr * weight_decay` of
-    itself, outside the averages (that is `AdamW`).
+    `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g * g` are running averages that start at zero;
+    `m' = m / (1 - beta1**t)` and `v' = v / (1 - beta2**t)` undo that start in step t. With `amsgrad` the greatest `v`
+    so far stands for `v`. `weight_decay * p` is added to the gradient, or with `decoupled_weight_decay` the parameter
+    shrinks by `lr * weight_decay` of itself, outside the averages (that is `AdamW`).
 
     Args:
         params: parameters, named parameters or groups (see `Optimizer`).
@@ -43,11 +42,9 @@ class Adam(Optimizer):
         eps: keeps the divisor from zero.
         weight_decay: strength of the pull to zero.
         amsgrad: divide by the greatest average so far.
-        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the
-            fast one.
+        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the fast one.
         maximize: go up instead of down.
-        capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU,
-            as in PyTorch.
+        capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU, as in PyTorch.
         differentiable: record the step, so that gradients flow through it to gradients, learning
             rates and factors that require grad. The parameters may then be results of operations;
             a leaf that requires grad cannot be written to.

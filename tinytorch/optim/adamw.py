@@ -14,8 +14,7 @@ __all__ = ["AdamW"]
 class AdamW(Adam):
     """Adam with decoupled weight decay: `p = p - lr * (m' / (sqrt(v') + eps) + weight_decay * p)`.
 
-    The pull to zero is the same for every parameter, not divided by the size of its gradients as in
-    `Adam`.
+    The pull to zero is the same for every parameter, not divided by the size of its gradients as in `Adam`.
 
     Args:
         params: parameters, named parameters or groups (see `Optimizer`).

@@ -37,8 +37,7 @@ class LBFGS(Optimizer):
         line_search_fn: None or "strong_wolfe".
 
     Raises:
-        ValueError: an argument is out of its range, there are several groups, and what `Optimizer`
-            raises.
+        ValueError: an argument is out of its range, there are several groups, and what `Optimizer` raises.
         RuntimeError: by `step`, of another `line_search_fn`.
 
     Example:

@@ -623,8 +623,7 @@ class SequentialLR(_OfSchedulers):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler made its first step when it was made: take these back, and let the first
-        # one make it again.
+        # Each scheduler made its first step when it was made: take these back, and let the first one make it again.
         for group in optimizer.param_groups:
             _set(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -1026,8 +1025,7 @@ class OneCycleLR(_Cycling):
         last_epoch: the last step; see `LRScheduler`.
 
     Raises:
-        ValueError: an argument is out of its range, the optimizer has no momentum, or, by `step`, the
-            cycle is over.
+        ValueError: an argument is out of its range, the optimizer has no momentum, or, by `step`, the cycle is over.
         TypeError: `optimizer` is no Optimizer.
 
     Example:
@@ -1040,8 +1038,7 @@ class OneCycleLR(_Cycling):
         ([0.25], (0.85, 0.999))
 
     Source:
-        Smith and Topin, Super-Convergence: Very Fast Training of Neural Networks Using Large Learning
-        Rates, 2018.
+        Smith and Topin, Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, 2018.
     """
 
     def __init__(

@@ -26,17 +26,14 @@ class Muon(Optimizer):
         weight_decay: part of a parameter that goes at each step, times `lr`.
         momentum: how much of the buffer stays at each step.
         nesterov: look ahead along the buffer.
-        ns_coefficients: `a`, `b` and `c` of the iteration `x = a * x + (b * y + c * y @ y) @ x`, where
-            `y = x @ x.T`.
+        ns_coefficients: `a`, `b` and `c` of the iteration `x = a * x + (b * y + c * y @ y) @ x`, where `y = x @ x.T`.
         eps: least norm that a matrix is divided by at the start.
         ns_steps: steps of the iteration, fewer than 100.
-        adjust_lr_fn: what `lr'` is for a matrix of m rows and n columns. "original", and None:
-            `lr * sqrt(max(1, m / n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, so that what
-            suits `AdamW` suits here.
+        adjust_lr_fn: what `lr'` is for a matrix of m rows and n columns. "original", and None: `lr * sqrt(max(1, m /
+            n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, so that what suits `AdamW` suits here.
 
     Raises:
-        ValueError: an argument is out of its range, a parameter is no matrix, and what `Optimizer`
-            raises.
+        ValueError: an argument is out of its range, a parameter is no matrix, and what `Optimizer` raises.
 
     Example:
         >>> w = torch.eye(2).requires_grad_()

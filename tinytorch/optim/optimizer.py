@@ -129,15 +129,13 @@ class Optimizer:
     PyTorch. `_recorded` is `_update` once more, in operations that record, for `differentiable=True`.
 
     Args:
-        params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict
-            describes a group: its parameters under "params", beside options that differ from
-            `defaults`. The order must be the same in every run, for it is what a saved state refers
-            to.
+        params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
+            parameters under "params", beside options that differ from `defaults`. The order must be the same in every
+            run, for it is what a saved state refers to.
         defaults: the options, by name, of groups that do not give their own.
 
     Attributes:
-        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names"
-            if names were given.
+        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names" if names were given.
         state: what is kept for a parameter, a dict, by parameter.
         defaults: as given.
 
@@ -381,9 +379,8 @@ class Optimizer:
         """Add a group of parameters, such as layers that are trained from now on.
 
         Args:
-            param_group: a dict: "params", a parameter or a list of parameters (or of pairs of name
-                and parameter), and the options that differ from the defaults. It becomes the group:
-                the other options are entered in it.
+            param_group: a dict: "params", a parameter or a list of parameters (or of pairs of name and parameter), and
+                the options that differ from the defaults. It becomes the group: the other options are entered in it.
 
         Raises:
             TypeError: `param_group` is no dict, its "params" are a set (which has no order), or
@@ -451,9 +448,8 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups as a dict of plain data, laid out as in PyTorch.
 
-        A number stands for each parameter, counted through the groups: "state" maps it to what is
-        kept for it, and "params" of each of the "param_groups" lists the numbers. The tensors are
-        those of the optimizer, not copies.
+        A number stands for each parameter, counted through the groups: "state" maps it to what is kept for it, and
+        "params" of each of the "param_groups" lists the numbers. The tensors are those of the optimizer, not copies.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1)
@@ -480,9 +476,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict` returned, here or in PyTorch.
 
-        Tensors are converted to the dtype of their parameter, except "step". Those that need no
-        conversion are taken over themselves, not copied: the steps that follow change them. Names of
-        parameters are not compared.
+        Tensors are converted to the dtype of their parameter, except "step". Those that need no conversion are taken
+        over themselves, not copied: the steps that follow change them. Names of parameters are not compared.
 
         Args:
             state_dict: "state" and "param_groups", as `state_dict` returns them. `copy.deepcopy` it
@@ -545,8 +540,7 @@ class Optimizer:
         """Return a handle to `hook(optimizer, args, kwargs)`, called before each step.
 
         Args:
-            hook: returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args`
-                is the optimizer.
+            hook: returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args` is the optimizer.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)

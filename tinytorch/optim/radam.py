@@ -27,10 +27,9 @@ __all__ = ["RAdam"]
 class RAdam(Optimizer):
     """RAdam: Adam whose adaptive rate is rectified by its variance, and left out at the start.
 
-    With `rho = 2 / (1 - beta2) - 1` and `rho_t = rho - 2 * t * beta2**t / (1 - beta2**t)`, the step is
-    `p = p - lr * m' * r_t * sqrt(1 - beta2**t) / (sqrt(v) + eps)` where `rho_t > 5`, with the factor
-    `r_t**2 = (rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)`, and `p = p - lr * m'`
-    before that. `m`, `m'` and `v` are those of `Adam`.
+    With `rho = 2 / (1 - beta2) - 1` and `rho_t = rho - 2 * t * beta2**t / (1 - beta2**t)`, the step is `p = p - lr * m'
+    * r_t * sqrt(1 - beta2**t) / (sqrt(v) + eps)` where `rho_t > 5`, with the factor `r_t**2 = (rho_t - 4) * (rho_t - 2)
+    * rho / ((rho - 4) * (rho - 2) * rho_t)`, and `p = p - lr * m'` before that. `m`, `m'` and `v` are those of `Adam`.
 
     Args:
         params: parameters, named parameters or groups (see `Optimizer`).

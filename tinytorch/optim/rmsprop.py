@@ -26,9 +26,8 @@ __all__ = ["RMSprop"]
 class RMSprop(Optimizer):
     """RMSprop: `p = p - lr * g / (sqrt(v) + eps)`, where `v` is a running average of `g * g`.
 
-    When `centered`, the square of the average gradient is subtracted from `v`, which leaves its
-    variance. With momentum the quotient enters a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and
-    the step is `lr * b`.
+    When `centered`, the square of the average gradient is subtracted from `v`, which leaves its variance. With momentum
+    the quotient enters a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and the step is `lr * b`.
 
     Args:
         params: parameters, named parameters or groups (see `Optimizer`).

@@ -40,9 +40,8 @@ class Rprop(Optimizer):
         tensor([ 0.7800, -1.7800], requires_grad=True)
 
     Source:
-        Riedmiller and Braun, A Direct Adaptive Method for Faster Backpropagation Learning: The RPROP
-        Algorithm, 1993; Igel and Huesken, Improving the Rprop Learning Algorithm, 2000 (Rprop-: no step
-        is taken back).
+        Riedmiller and Braun, A Direct Adaptive Method for Faster Backpropagation Learning: The RPROP Algorithm, 1993;
+        Igel and Huesken, Improving the Rprop Learning Algorithm, 2000 (Rprop-: no step is taken back).
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = LATER

@@ -36,8 +36,7 @@ class SGD(Optimizer):
         weight_decay: strength of the pull to zero (L2 penalty).
         nesterov: look ahead along the buffer; needs momentum and no dampening.
         maximize: go up instead of down.
-        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the
-            fast one.
+        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the fast one.
         differentiable: record the step, so that gradients flow through it to gradients, learning
             rates and factors that require grad. The parameters may then be results of operations;
             a leaf that requires grad cannot be written to.

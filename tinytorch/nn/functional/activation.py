@@ -287,8 +287,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         tensor([-0.6321,  2.0000])
 
     Source:
-        Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units
-        (ELUs)", 2015.
+        Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units (ELUs)", 2015.
     """
     if type(alpha) is not float:
         (alpha,) = _numbers("elu", alpha=alpha)
@@ -378,8 +377,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         tensor([-0.2689,  1.7616])
 
     Source:
-        Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation",
-        2017.
+        Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation", 2017.
     """
     return _either(inplace, _silu_in_place, ops.silu)(input)
 

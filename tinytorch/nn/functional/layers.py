@@ -293,8 +293,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         [0.0, 4.0]
 
     Source:
-        Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting",
-        2014.
+        Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014.
     """
     try:
         shape = input._array.shape
@@ -503,8 +502,7 @@ def layer_norm(
 
     Args:
         input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance
-            are taken.
+        normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance are taken.
         weight: a factor, shape `normalized_shape`.
         bias: a summand, shape `normalized_shape`.
         eps: keeps the division finite.

@@ -287,8 +287,7 @@ def binary_cross_entropy_with_logits(
         weight: a factor for each element, of a shape that broadcasts.
         size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's own.
-        pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that
-            broadcasts.
+        pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that broadcasts.
 
     Raises:
         ValueError: the shapes differ; there is no such reduction.
@@ -348,8 +347,7 @@ def cross_entropy(
         size_average, reduce: deprecated, see `reduction`.
         ignore_index: the label that does not count.
         reduction: "mean", "sum", or "none" for each sample's own.
-        label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all
-            classes.
+        label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all classes.
 
     Raises:
         IndexError: a label is no class.
@@ -362,8 +360,7 @@ def cross_entropy(
         tensor(0.3466)
 
     Source:
-        Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7
-        (smoothing).
+        Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7 (smoothing).
     """
     if autocast.on:
         input, target, weight = autocast.raised(input, target, weight)
@@ -525,8 +522,7 @@ def kl_div(
         input: logarithms of probabilities, any shape.
         target: probabilities, or with `log_target` their logarithms, the same shape.
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or
-            "none".
+        reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or "none".
         log_target: whether `target` holds logarithms.
 
     Raises:
@@ -624,8 +620,7 @@ def gaussian_nll_loss(
         tensor(2.)
 
     Source:
-        Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution",
-        1994.
+        Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution", 1994.
     """
     if isinstance(var, float):
         if var < 0:
@@ -983,8 +978,7 @@ def triplet_margin_loss(
         margin: by how much farther.
         p: the norm of the distance.
         eps: added to the differences, so that the gradient exists.
-        swap: take the distance of positive and negative instead of that to the anchor, where it is
-            smaller.
+        swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
         size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each triplet's own.
 
@@ -1032,8 +1026,7 @@ def triplet_margin_with_distance_loss(
         negative: what should be far, the same shape.
         distance_function: a function of two tensors; by default `pairwise_distance`.
         margin: by how much farther.
-        swap: take the distance of positive and negative instead of that to the anchor, where it is
-            smaller.
+        swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
         reduction: "mean", "sum", or "none" for each triplet's own.
 
     Raises:

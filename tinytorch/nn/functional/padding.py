@@ -26,8 +26,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         input: any shape; in the other modes than "constant" one or two dimensions more than are padded.
-        pad: (before, after) for the last dimension, then for the one before it, and so on; negative
-            numbers cut off.
+        pad: (before, after) for the last dimension, then for the one before it, and so on; negative numbers cut off.
         mode: "constant", "reflect" (the border mirrors what is inside of the last element),
             "replicate" (it repeats the last element) or "circular" (it goes on at the other end).
         value: what a constant border holds, by default 0.

@@ -49,8 +49,7 @@ def max_pool1d(
         padding: how far they reach beyond the ends, at most half of the window.
         dilation: the distance of two elements of a window.
         ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for
-            `max_unpool1d`.
+        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -102,8 +101,7 @@ def max_pool2d(
         padding: how far they reach beyond the ends, at most half of the window.
         dilation: the distance of two elements of a window.
         ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for
-            `max_unpool2d`.
+        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool2d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -156,8 +154,7 @@ def max_pool3d(
         padding: how far they reach beyond the ends, at most half of the window.
         dilation: the distance of two elements of a window.
         ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for
-            `max_unpool3d`.
+        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool3d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -199,8 +196,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Args:
         input: shape (N, C, L) or (C, L).
-        output_size: how many windows, one int or one for each dimension; None for as many as there
-            are elements.
+        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
         return_indices: return also where in the (flattened) plane the maxima are.
 
     Raises:
@@ -233,8 +229,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there
-            are elements.
+        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
         return_indices: return also where in the (flattened) plane the maxima are.
 
     Raises:
@@ -268,8 +263,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Args:
         input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there
-            are elements.
+        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
         return_indices: return also where in the (flattened) plane the maxima are.
 
     Raises:
@@ -302,8 +296,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there
-            are elements.
+        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -322,8 +315,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there
-            are elements.
+        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.

@@ -42,11 +42,9 @@ def interpolate(
         scale_factor: or what the lengths are multiplied by; the products are rounded down.
         mode: "nearest", "nearest-exact" (rounded as other libraries do), "area" (averages);
             "linear" (3-D), "bilinear", "bicubic", "lanczos" (4-D), "trilinear" (5-D).
-        align_corners: the middles of the corner elements stay where they are, not their outer
-            edges; by default not.
+        align_corners: the middles of the corner elements stay where they are, not their outer edges; by default not.
         recompute_scale_factor: take the scale from the rounded lengths, not `scale_factor`.
-        antialias: average over what one element of the result stands for (bilinear, bicubic,
-            lanczos).
+        antialias: average over what one element of the result stands for (bilinear, bicubic, lanczos).
 
     Raises:
         ValueError: not exactly one of `size` and `scale_factor` is given, or of another length.
@@ -194,8 +192,7 @@ def grid_sample(
         grid: shape (N, H', W', 2) or (N, D', H', W', 3): the place (x, y) or (x, y, z) of each
             element of the result; -1 and 1 are the ends of the input.
         mode: "bilinear" (trilinear in 5-D), "nearest" or, in 4-D, "bicubic".
-        padding_mode: what lies outside: "zeros", "border" (the last element goes on) or
-            "reflection".
+        padding_mode: what lies outside: "zeros", "border" (the last element goes on) or "reflection".
         align_corners: -1 and 1 are the middles of the corner elements, not their outer edges.
 
     Returns:

@@ -124,8 +124,7 @@ class BackwardHooks:
 def _through_identity(values: tuple[Any, ...], rule: Rule, materialize: bool) -> tuple[list[int], tuple[Any, ...]]:
     """Return the positions of the tensors, and `values` with these led through the identity.
 
-    Where nothing is recorded, or no tensor requires grad, there are no positions and `values` stay
-    as they are.
+    Where nothing is recorded, or no tensor requires grad, there are no positions and `values` stay as they are.
     """
     positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     if not (is_grad_enabled() and any(values[i].requires_grad for i in positions)):

@@ -160,8 +160,7 @@ class Hooking:
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
 
-        Both are tuples with an entry per positional argument and per output, None where there is no
-        gradient.
+        Both are tuples with an entry per positional argument and per output, None where there is no gradient.
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_input`.

@@ -198,8 +198,7 @@ class Saving:
     ) -> None:
         """Load this module's own members, and note in the three lists what does not fit.
 
-        A subclass overrides it to read dictionaries of its earlier versions
-        (`local_metadata["version"]`).
+        A subclass overrides it to read dictionaries of its earlier versions (`local_metadata["version"]`).
         """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)

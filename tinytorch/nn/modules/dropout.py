@@ -38,8 +38,7 @@ class Dropout(_DropoutNd):
         tensor([1., 1., 1.])
 
     Source:
-        Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors",
-        2012.
+        Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors", 2012.
     """
 
     def forward(self, input: Tensor) -> Tensor:

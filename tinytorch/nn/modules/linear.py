@@ -113,8 +113,7 @@ class Bilinear(Module):
         device, dtype: of the parameters.
 
     Attributes:
-        weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k =
-            1/sqrt(in1_features).
+        weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k = 1/sqrt(in1_features).
         bias: `(out_features,)`, from the same, or None.
 
     Shape:

@@ -205,8 +205,7 @@ class CrossEntropyLoss(_WeightedLoss):
         size_average, reduce: deprecated, see `reduction`.
         ignore_index: targets with this value count nothing (class indices only).
         reduction: "mean" (weighted), "sum", or "none".
-        label_smoothing: the share of the target's probability that is spread evenly over all
-            classes.
+        label_smoothing: the share of the target's probability that is spread evenly over all classes.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
@@ -301,8 +300,7 @@ class PoissonNLLLoss(_Loss):
     """exp(x) - y * x, the loss of counts y whose expectation is exp(x).
 
     Args:
-        log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x +
-            eps).
+        log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x + eps).
         full: whether to add Stirling's approximation of log(y!).
         size_average, reduce: deprecated, see `reduction`.
         eps: keeps log(x) finite where `log_input` is False.
@@ -529,8 +527,7 @@ class TripletMarginLoss(_Loss):
         tensor(0.5000)
 
     Source:
-        Balntas et al., "Learning shallow convolutional feature descriptors with triplet losses",
-        2016.
+        Balntas et al., "Learning shallow convolutional feature descriptors with triplet losses", 2016.
     """
 
     def __init__(
@@ -568,8 +565,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with any distance.
 
     Args:
-        distance_function: takes two batches of vectors, returns a distance each;
-            `PairwiseDistance()` by default.
+        distance_function: takes two batches of vectors, returns a distance each; `PairwiseDistance()` by default.
         margin: by how much the negative is to be farther away.
         swap: whether to take the distance of positive and negative where that is the smaller.
         reduction: "mean" or "sum" over the triplets, or "none".

@@ -255,8 +255,7 @@ class Module(Hooking, Saving):
 
     dump_patches: bool = False
 
-    #: Goes into the metadata of `state_dict`, for `_load_from_state_dict` of a later version to
-    #: look at.
+    #: Goes into the metadata of `state_dict`, for `_load_from_state_dict` of a later version to look at.
     _version: int = 1
 
     #: Whether `Module.__init__` hands its arguments on to the next class (multiple inheritance).

@@ -18,8 +18,7 @@ class Upsample(Module):
         size: the new lengths.
         scale_factor: or what the lengths are multiplied by.
         mode: "nearest", "linear", "bilinear", "bicubic", "trilinear" ...
-        align_corners: the middles of the corner elements stay where they are, not their outer
-            edges.
+        align_corners: the middles of the corner elements stay where they are, not their outer edges.
         recompute_scale_factor: take the scale from the rounded lengths.
 
     Example:

@@ -1,7 +1,6 @@
 """Linear algebra under PyTorch's top-level names; distances, covariances, integrals over samples.
 
-Nearly all of it is made of the ops of `factor`, `solve` and others; `torch.linalg` is
-there.
+Nearly all of it is made of the ops of `factor`, `solve` and others; `torch.linalg` is there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Products of matrices and vectors, and what is composed of them.
 
-Each product is one of a family closed under differentiation. With `N` for an operand as it is and
-`T` for a transposed one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT,
-TN and TT are of the four again. So no formula transposes a Tensor, derivatives of every order cost
-one product each, and every gradient comes out contiguous: that of a weight can become its `.grad`
-without a copy.
+Each product is one of a family closed under differentiation. With `N` for an operand as it is and `T` for a transposed
+one, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), those of NT, TN and TT are of the four again. So no
+formula transposes a Tensor, derivatives of every order cost one product each, and every gradient comes out contiguous:
+that of a weight can become its `.grad` without a copy.
 """
 
 from __future__ import annotations
@@ -224,9 +223,8 @@ def _check_bmm(a: Any, b: Any, same_batch: bool) -> None:
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
-    Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) ->
-    (n,)`; of two matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are
-    matrices, the others broadcast.
+    Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) -> (n,)`; of two
+    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast.
 
     Args:
         input: the first tensor, `(..., n, m)` or `(m,)`.
@@ -733,8 +731,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     Args:
         a: the first tensor.
         b: the second.
-        dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two
-            lists of equal length.
+        dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two lists of equal length.
 
     Returns:
         A tensor with the other dimensions of `a`, then those of `b`.
@@ -800,10 +797,9 @@ def _wrapped(dim: int, ndim: int) -> int:
 def einsum(*args: Any) -> Tensor:
     """Return the sum of products that an equation of Einstein's kind describes.
 
-    Each operand has a term of letters, one per dimension; `...` stands for the others, which
-    broadcast. A letter that the output does not have is summed over; a letter that stands twice in
-    one term takes the diagonal. Without `->` the output has the letters that occur once, in
-    alphabetical order.
+    Each operand has a term of letters, one per dimension; `...` stands for the others, which broadcast. A letter that
+    the output does not have is summed over; a letter that stands twice in one term takes the diagonal. Without `->` the
+    output has the letters that occur once, in alphabetical order.
 
     Args:
         *args: the equation, then the operands (or one sequence of them); or the sublist form: each

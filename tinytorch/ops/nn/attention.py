@@ -111,12 +111,10 @@ def scaled_dot_product_attention(
         value: shape (*, S, Ev).
         attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
             to add. A query that may attend to nothing gets zeros.
-        dropout_p: the probability with which attention weights are dropped; it is up to you to give
-            0 in evaluation.
+        dropout_p: the probability with which attention weights are dropped; it is up to you to give 0 in evaluation.
         is_causal: each query attends to the keys up to its own place only.
         scale: by default `1 / sqrt(E)`.
-        enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query
-            heads.
+        enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
 
     Returns:
         A tensor of shape (*, L, Ev).

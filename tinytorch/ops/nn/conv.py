@@ -366,8 +366,7 @@ def conv2d(
         weight: shape (O, C / groups, kH, kW).
         bias: shape (O,).
         stride: how far the kernel moves from place to place, one number or one per dimension.
-        padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as
-            many as keep the size.
+        padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as many as keep the size.
         dilation: the distance of the kernel's elements.
         groups: channels are convolved in so many groups apart.
 
@@ -382,8 +381,7 @@ def conv2d(
         torch.Size([1, 2, 4, 4])
 
     Source:
-        Chellapilla et al., "High Performance Convolutional Neural Networks for Document
-        Processing", 2006.
+        Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
     """
     if autocast.on:
         input, weight, bias = autocast.lowered(input, weight, bias)
