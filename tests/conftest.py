@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,10 @@ settings.register_profile("long", max_examples=20_000, deadline=None, database=N
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
 SEED = int(os.environ.get("TINYTORCH_SEED", "0"))
 settings.load_profile(PROFILE)
+
+# A shell lets what it runs in the background ignore Ctrl-C, and its children would too: some tests interrupt programs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Not looked through for examples: its import takes PyTorch's database of operators, which tests/ops/test_opinfo.py asks

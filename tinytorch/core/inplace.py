@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.core.graph import FREED, Edge, Node, numbers
 from tinytorch.core.mode import dispatch, local
-from tinytorch.core.op import Op, op, promoted, translated, view_op
+from tinytorch.core.op import Op, op, promoted, translated
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import (
     View,
@@ -103,7 +103,7 @@ def _constant(made: Op) -> Op:
     """Return an op without formulas (a comparison) with gradients of zero, as its in-place form has."""
     return Op(
         made.kernel, {made.arguments[i]: _zeros_like for i in made.inputs}, arguments=made.arguments,
-        tails=made.tails, positional=made.positional, name=made.name,
+        defaults=made.defaults, positional=made.positional, name=made.name,
         node_name=made.node_class.__name__.removesuffix("Backward0"), broadcasts=made.broadcasts,
     )  # fmt: skip
 
@@ -265,7 +265,7 @@ def _strided_x(g: Tensor, place: places.Place, whole: places.Place) -> Any:
 
 #: `strided(x, place, whole)` is what lies at `place` in the memory of `x`, as seen from its first element; `x` itself
 #: is the `whole`.
-strided = view_op("AsStrided", _strided_x)(lambda x, place, whole: places.at(x, place))
+strided = op(name="AsStrided", view=True, x=_strided_x)(lambda x, place, whole: places.at(x, place))
 View.by_place = staticmethod(strided)
 
 #: `restrided(x, source, target)` is what lies at `target` in a memory of zeros to which `x` was added at `source`.

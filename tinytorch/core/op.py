@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from tinytorch.core.caller import caller
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.tensor import Tensor, wrap
@@ -37,15 +38,16 @@ _X, _Y, _OUT = (INPUT, 0), (INPUT, 1), (OUTPUT, 0)
 _BOTH = [_Y, _X]  # what a product saves
 
 TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
+_OF_ARGUMENTS = (INPUT, PLAIN, SHAPE)
 
 # By the kind of a source: what is kept of it. Without a version cell, as inference tensors are, it is a TypeError.
 _KEPT = {
-    INPUT: "(values[{i}], values[{i}]._cell[0])",
+    INPUT: "({x}, {x}._cell[0])",
     OUTPUT: "(outs[{i}], None, 0)",  # a later output is new memory that only its own tensor shares
-    PLAIN: "values[{i}]",
+    PLAIN: "{x}",
     RESIDUAL: "(residuals[{i}], None, 0)",
-    SHAPE: "values[{i}]._array.shape",
-    PROPERTY: "p{k}(values)",
+    SHAPE: "{x}._array.shape",
+    PROPERTY: "PLAN.sources[{k}][1]({values})",
 }
 
 INFERENCE_NOT_SAVED = (
@@ -84,19 +86,28 @@ class Plan:
         self.keep: Callable[..., list[Any]] | None = None
 
     def keeper(self) -> Callable[..., list[Any]]:
-        """Return `keep`: of the arguments, outputs, first version cell and residuals of a call, what is saved.
-
-        It is one expression, as a programmer would write it for this op: a loop over the sources takes longer.
-        """
-        properties = {f"p{k}": of for k, (kind, of) in enumerate(self.sources) if kind == PROPERTY}
-        items = [
-            "(outs[0], cell, cell[0])" if source == _OUT else _KEPT[source[0]].format(k=k, i=source[1])
-            for k, source in enumerate(self.sources)
+        """Return `keep`: of the arguments, outputs, first version cell and residuals of a call, what is saved."""
+        values = [
+            f"values[{i}]" for i in range(1 + max([i for kind, i in self.sources if kind in _OF_ARGUMENTS] or [0]))
         ]
-        text = f"lambda values, outs, cell, residuals=(): [{', '.join(items)}]"
-        keep: Callable[..., list[Any]] = eval(text, properties)
-        self.keep = keep
-        return keep
+        text = f"lambda values, outs, cell, residuals=(): {self.saved(values, 'values', 'outs[0]', 'cell')}"
+        self.keep = eval(text, {"PLAN": self})
+        return self.keep
+
+    def saved(self, arguments: Sequence[str], values: str, out: str, cell: str) -> str:
+        """Return the expression of what is saved, as a programmer would write it: a loop over the sources takes longer.
+
+        Args:
+            arguments: how to write each argument.
+            values: all of them, as a tuple.
+            out, cell: the output, and its version cell.
+        """
+        items = []
+        for k, (kind, of) in enumerate(self.sources):
+            kept = f"({out}, {cell}, {cell}[0])" if (kind, of) == _OUT else _KEPT[kind]
+            x = arguments[of] if kind in _OF_ARGUMENTS else ""
+            items.append(kept.format(x=x, i=of, k=k, values=values))
+        return f"[{', '.join(items)}]"
 
     def save(self, source: tuple[int, Any]) -> int:
         """Return the index under which `source` is saved, entering it when new."""
@@ -247,7 +258,7 @@ class Op:
         formulas: dict[str, Formula | None],
         *,
         arguments: tuple[str, ...],
-        tails: dict[int, tuple[Any, ...]],
+        defaults: tuple[Any, ...],
         positional: int,
         name: str,
         node_name: str,
@@ -264,7 +275,9 @@ class Op:
         overload: tuple[str, str] | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
-        self.arguments, self.tails, self.positional = arguments, tails, positional
+        self.arguments, self.defaults, self.positional = arguments, defaults, positional
+        #: Positions of the arguments without a default.
+        self.required = [i for i, default in enumerate(defaults) if default is _MISSING]
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result = result
@@ -292,43 +305,44 @@ class Op:
     # Calling --------------------------------------------------------------------------------------
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in the signature's order, defaults filled in.
+        """Return the arguments in the signature's order, defaults filled in."""
+        count = self.positional
+        return self.bound((*args[:count], *self.defaults[len(args) :]), args[count:], kwargs)
+
+    def bound(self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the signature's order, of a call that Python alone did not understand.
 
         PyTorch's `input`, `other`, and NumPy's `axis`, `keepdims` are understood for `x`, `y`, `dim`, `keepdim`.
-        """
-        count = len(args)
-        if not kwargs:
-            tail = self.tails.get(count)
-            if tail is None:
-                raise self._wrong_count(count)
-            return args + tail
-        if count > self.positional:
-            raise self._wrong_count(count)
-        values = [*args, *self.tails[-1][count:]]
-        for key, value in kwargs.items():
-            position = self.position.get(key)
-            if position is None:
-                position = self.position.get(own_name(key))
-                if position is None and key == "input":
-                    position = 0
-                if position is None:
-                    raise TypeError(f"{self.name}() got an unexpected keyword argument '{key}'")
-            if position < count:
-                raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
-            values[position] = value
-        for argument, value in zip(self.arguments, values, strict=True):
-            if value is _MISSING:
-                raise TypeError(f'{self.name}() missing 1 required positional arguments: "{argument}"')
-        return tuple(values)
 
-    def _wrong_count(self, count: int) -> TypeError:
-        required = min((n for n in self.tails if n >= 0), default=0)
-        if count < required:
-            return TypeError(
-                f"{self.name}() missing {required - count} required positional arguments: "
-                + ", ".join(f'"{argument}"' for argument in self.arguments[count:required])
-            )
-        return TypeError(f"{self.name}() takes {self.positional} positional arguments but {count} were given")
+        Args:
+            values: the arguments, defaults filled in, `_MISSING` for those that there are not.
+            more: those by place that are too many.
+            kwargs: those by names that may be other ones.
+        """
+        name, found = self.name, list(values)
+        if more:
+            count = self.positional
+            raise TypeError(f"{name}() takes {count} positional arguments but {count + len(more)} were given")
+        for key, value in kwargs.items():
+            position = self.position.get(key, self.position.get(own_name(key), 0 if key == "input" else None))
+            if position is None:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+            if found[position] is not self.defaults[position]:
+                raise TypeError(f"{name}() got multiple values for argument '{key}'")
+            found[position] = value
+        missing = [f'"{self.arguments[i]}"' for i in self.required if found[i] is _MISSING]
+        if missing:
+            raise TypeError(f"{name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+        return tuple(found)
+
+    def given(
+        self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call, as Python has bound them, by place and by name."""
+        count = self.positional
+        args = tuple([value for value in values[:count] if value is not _MISSING])
+        named = zip(self.arguments[count:], values[count:], strict=True)
+        return (*args, *more), kwargs | {key: value for key, value in named if value is not _MISSING}
 
     def run(self, values: tuple[Any, ...]) -> Any:
         """Return what the kernel makes of the arguments, tensors among them unwrapped."""
@@ -338,7 +352,7 @@ class Op:
             if isinstance(value, Tensor):
                 arrays[i] = value._array
             elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
-                arrays[i] = [self._element(each, i, k) for k, each in enumerate(value)]
+                arrays[i] = self.elements(value, i)
             elif value is not None:
                 arrays[i] = self.checked(value, i)
         return self.compute(arrays)
@@ -376,10 +390,12 @@ class Op:
             **dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True)),
         )
 
-    def _element(self, value: Any, i: int, k: int) -> Any:
-        if not isinstance(value, Tensor):
-            self.refuse(value, i, k)
-        return value._array
+    def elements(self, tensors: Sequence[Any], i: int) -> list[Any]:
+        """Return the arrays of the tensors in argument `i`."""
+        for k, each in enumerate(tensors):
+            if not isinstance(each, Tensor):
+                self.refuse(each, i, k)
+        return [each._array for each in tensors]
 
     # Recording ------------------------------------------------------------------------------------
 
@@ -575,22 +591,17 @@ def _parameter_names(function: Any) -> tuple[str, ...]:
     return names
 
 
-def _signature(kernel: Any) -> tuple[tuple[str, ...], dict[int, tuple[Any, ...]], int]:
-    """Return a kernel's argument names, how many are positional, and the defaults that follow n given ones.
+def _signature(kernel: Any) -> tuple[tuple[str, ...], tuple[Any, ...], int]:
+    """Return a kernel's argument names, their defaults (`_MISSING` where there is none), and how many are positional.
 
     (Read from the code object: `inspect` is slow to import and slower to call.)
     """
     kernel = getattr(kernel, "__wrapped__", kernel)
-    code = kernel.__code__
-    names = _parameter_names(kernel)
-    positional = code.co_argcount
+    names, positional = _parameter_names(kernel), kernel.__code__.co_argcount
     defaults = kernel.__defaults__ or ()
-    required = positional - len(defaults)
-    keyword_only = tuple((kernel.__kwdefaults__ or {}).get(name, _MISSING) for name in names[positional:])
-    filled = (_MISSING,) * required + defaults + keyword_only
-    tails = {n: filled[n:] for n in range(required, positional + 1)}
-    tails[-1] = filled  # the template that keyword arguments are entered in
-    return names, tails, positional
+    by_name = kernel.__kwdefaults__ or {}
+    missing = (_MISSING,) * (positional - len(defaults))
+    return names, (*missing, *defaults, *[by_name.get(name, _MISSING) for name in names[positional:]]), positional
 
 
 def as_array(result: Any) -> Any:
@@ -636,71 +647,13 @@ def op(
     """
 
     def declare(kernel: Callable[..., Any]) -> Any:
-        arguments, tails, positional = _signature(kernel)
+        arguments, defaults, positional = _signature(kernel)
         made = Op(
-            kernel, formulas, arguments=arguments, tails=tails, positional=positional, name=kernel.__name__,
+            kernel, formulas, arguments=arguments, defaults=defaults, positional=positional, name=kernel.__name__,
             node_name=name or _camel(kernel.__name__), many=many, joint=joint, joint_inputs=inputs, outputs=outputs,
             nondiff=nondiff, residuals=residuals, view=view, broadcasts=broadcasts, result=result, overload=overload,
         )  # fmt: skip
-        one = made.inputs == (0,) and outputs == 1 and not (many or residuals or joint or view)
-        caller = _caller_of_one(made) if one else _caller(made)
-        return _public(made, functools.wraps(kernel)(caller))
-
-    return declare
-
-
-def view_op(name: str, x: Formula) -> Callable[[Callable[..., Any]], Any]:
-    """Make an op whose result is a view of its first argument, with a caller written out.
-
-    All arguments are positional, and given. The formula may name `x_shape` and the plain arguments: these are kept
-    always, which costs nothing. Several views at a time are `@op(view=True, outputs=0)`.
-
-    Args:
-        name: the node's class name without "Backward0".
-        x: the formula of the gradient.
-    """
-
-    def declare(kernel: Callable[..., Any]) -> Any:
-        declared = op(name=name, view=True, x=x)(kernel)
-        made, node_class = declared.op, declared.op.node_class
-        plan = made._plan((True,), (True,))
-        names = ["x_shape", *made.arguments[1:]]
-        plan.sources = [(PLAIN, None)] * len(names)
-        plan.rules = [(0, x, tuple([names.index(each) for each in made.wants["x"]]))]
-
-        def call(x: Any, *args: Any) -> Any:
-            state = local.state
-            if state.modes is not None:
-                return dispatch(made, call, (x, *args), {})
-            try:
-                if x._view is not None and state.grad:
-                    refresh(x)
-                array = kernel(x._array, *args)
-            except AttributeError:
-                if isinstance(x, Tensor):
-                    raise
-                made.refuse(x, 0)
-            out: Tensor = _new(Tensor)
-            out._array = array
-            out._grad = out._view = out._hooks = out._accumulator = out._edge = None
-            out._requires_grad = False
-            make_view(out, x, state)
-            if not state.grad or x._cell is None:
-                return out
-            if x._requires_grad:
-                node = node_class()
-                node.edges = (x._edge or leaf_edge(x),)
-                node.plan = plan
-                node.hooks = None
-                node.number = next(numbers)
-                node.shape = array.shape
-                node.dtype = array.dtype
-                node.saved = (x._array.shape, *args)
-                out._edge = (node, 0)
-                out._requires_grad = True
-            return out
-
-        return functools.wraps(kernel)(_public(made, call))
+        return _public(made, functools.wraps(kernel)(caller(made, globals())))
 
     return declare
 
@@ -731,158 +684,36 @@ def pointwise(
     arguments = tuple(formulas)
     count = len(arguments)
     made = Op(
-        kernel, formulas, arguments=arguments, tails={count: (), -1: (_MISSING,) * count}, positional=count,
+        kernel, formulas, arguments=arguments, defaults=(_MISSING,) * count, positional=count,
         name=name, node_name=node_name or _camel(name), broadcasts=True, floating=floating,
     )  # fmt: skip
     made.linear, made.elementwise, made.in_float32 = linear, not linear, in_float32
-    caller = _public(made, _unary(made) if count == 1 else _binary(made))
-    caller.__name__ = caller.__qualname__ = name
-    caller.__doc__ = doc
-    return caller
+    call = _public(made, _unary(made) if count == 1 else _binary(made))
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return call
 
 
 def operator_of(function: Any) -> Any:
     """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
-    caller = _binary(function.op, operator=True)
-    caller.op = function.op  # type: ignore[attr-defined]
-    caller.__name__ = caller.__qualname__ = function.__name__
-    caller.__doc__ = function.__doc__
-    return caller
+    call = _binary(function.op, operator=True)
+    call.op = function.op  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = function.__doc__
+    return call
 
 
-def _public(made: Op, caller: Any) -> Any:
-    caller.op = made
-    made.caller = caller
-    return caller
+def _public(made: Op, call: Any) -> Any:
+    call.op = made
+    made.caller = call
+    return call
 
 
 def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.strip("_").split("_"))
 
 
-# Calling: the general caller, and the two hot ones ------------------------------------------------
-
-
-def _caller(made: Op) -> Callable[..., Any]:
-    """Return the function of Tensors that binds, computes, wraps and records."""
-    if made.many is not None:
-        return _caller_of_many(made)
-    kernel, tails, positional, plans = made.kernel, made.tails, made.positional, made.plans
-    plain = len(made.arguments) == positional  # nothing is given to the kernel by keyword
-    alone, view = made.outputs == 1 and not made.residuals, made.view
-    node_class, overload, differentiable = made.node_class, made.overload, 0 not in made.nondiff
-    # Per input its position, and the bits of `Op.plans` that say that it needs a gradient, and that it is a tensor.
-    slots = [(i, 0 if made._constant[k] else 1 << k, 256 << k) for k, i in enumerate(made.inputs)]
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        state = local.state
-        if state.modes is not None:
-            return dispatch(made, call, args, kwargs)
-        tail = None if kwargs else tails.get(len(args))
-        values = made.bind(args, kwargs) if tail is None else args + tail
-        arrays = list(values)
-        edges: list[Edge | None] = []
-        key, recording = 0, state.grad
-        for i, needs, given in slots:
-            value = values[i]
-            edge = None
-            if type(value) is Tensor or isinstance(value, Tensor):
-                arrays[i] = value._array
-                key |= given
-                if recording:
-                    if value._view is not None:
-                        refresh(value)
-                    if needs and value._requires_grad:
-                        edge = value._edge or leaf_edge(value)
-                        key |= needs
-            elif value is not None and type(value) not in _PLAIN_NUMBERS:
-                arrays[i] = made.checked(value, i)
-            edges.append(edge)
-        try:
-            if plain:
-                result = kernel(*arrays)
-            elif kwargs:
-                result = made.compute(arrays)
-            else:  # what is given by keyword alone has its default
-                result = kernel(*arrays[:positional])
-        except (ValueError, TypeError) as error:
-            raise translated(made, values, error) from None
-        if not alone:
-            return several_outputs(made, values, result, state, key, edges if key & 255 else None)
-        if type(result) is not ndarray:
-            result = as_array(result)
-        out: Tensor = _new(Tensor)
-        out._array = result
-        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
-        out._requires_grad = False
-        if view:
-            make_view(out, values[0], state)
-        else:
-            out._cell = None if state.inference else [0]
-        if not (key & 255 and differentiable):
-            return out
-        dtype = result.dtype
-        if dtype is _F32 or dtype.kind in FLOATS:
-            node: Any = node_class() if overload is None or values[overload[0]] is None else overload[1]()
-            node.edges = tuple(edges)
-            node.plan = plan = plans.get(key) or made.plan_of(key)
-            node.hooks = None
-            node.number = next(numbers)
-            node.shape = result.shape
-            node.dtype = dtype
-            try:
-                node.saved = (plan.keep or plan.keeper())(values, (result,), out._cell)
-            except TypeError:
-                raise RuntimeError(INFERENCE_NOT_SAVED) from None
-            out._edge = (node, 0)
-            out._requires_grad = True
-        return out
-
-    return call
-
-
-def _caller_of_many(made: Op) -> Callable[..., Any]:
-    """Return the caller of an op whose first argument is a sequence of tensors."""
-    differentiable, i, kernel, tails = bool(made.wants), made.inputs[0], made.kernel, made.tails
-    plain = len(made.arguments) == made.positional
-    alone = made.outputs == 1 and not (made.residuals or made.view or made.result or made.overload)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        state = local.state
-        if state.modes is not None:
-            return dispatch(made, call, args, kwargs)
-        tail = None if kwargs else tails.get(len(args))
-        values = made.bind(args, kwargs) if tail is None else args + tail
-        arrays = list(values)
-        given = values[i]
-        try:
-            arrays[i] = [each._array for each in given]
-        except AttributeError:
-            arrays[i] = [made._element(each, i, k) for k, each in enumerate(given)]
-        try:
-            result = kernel(*arrays) if plain else made.compute(arrays)
-        except (ValueError, TypeError) as error:
-            raise translated(made, values, error) from None
-        edges: list[Edge | None] = []
-        found = False
-        if state.grad and differentiable:
-            for each in given:
-                if each._view is not None:
-                    refresh(each)
-                if each._requires_grad:
-                    found = True
-                    edges.append(each._edge or leaf_edge(each))
-                else:
-                    edges.append(None)
-        if not alone:
-            return several_outputs(made, values, result, state, None, edges if found else None)
-        out = wrap(result)
-        if found and result.dtype.kind in FLOATS:
-            out._edge = (made.node(None, edges, values, (result,), out._cell), 0)
-            out._requires_grad = True
-        return out
-
-    return call
+# Calling: what `caller` writes, and the two hot ones ------------------------------------------------
 
 
 def several_outputs(made: Op, values: tuple[Any, ...], result: Any, state: Any, key: Any, edges: Any) -> Any:
@@ -925,65 +756,6 @@ def several_outputs(made: Op, values: tuple[Any, ...], result: Any, state: Any, 
     if made.result is not None:
         return made.result(tensors)
     return tuple(tensors) if several else tensors[0]
-
-
-def _caller_of_one(made: Op) -> Callable[..., Any]:
-    """Return the caller for the most usual kind of op, written out: one tensor first, plain arguments, one output."""
-    kernel, tails, positional = made.kernel, made.tails, made.positional
-    node_class, overload = made.node_class, made.overload
-    plan = made._plan((True,), (True,)) if made.wants else None
-    sources = [] if plan is None else plan.sources
-    saves_arguments = overload is not None or any(kind in (PLAIN, PROPERTY) for kind, _ in sources)
-    keyword_only = len(made.arguments) > positional
-
-    def call(x: Any = _MISSING, *args: Any, **kwargs: Any) -> Any:
-        state = local.state
-        if state.modes is not None:
-            return dispatch(made, call, args if x is _MISSING else (x, *args), kwargs)
-        values: tuple[Any, ...] = ()
-        if kwargs or x is _MISSING:
-            values = made.bind(args if x is _MISSING else (x, *args), kwargs)
-            x, args = values[0], values[1:positional]
-        if type(x) is not Tensor and not isinstance(x, Tensor):
-            x = made.adopted(x, 0)
-        try:
-            if values and keyword_only:
-                array = made.compute([x._array, *values[1:]])
-            else:
-                array = kernel(x._array, *args)  # which has the defaults
-        except (ValueError, TypeError) as error:
-            values = values or made.bind((x, *args), kwargs)  # (PyTorch's error, if it is their number)
-            raise translated(made, values, error) from None
-        if type(array) is not ndarray:
-            array = as_array(array)
-        out: Tensor = _new(Tensor)
-        out._array = array
-        out._grad = out._view = out._hooks = out._accumulator = out._edge = None
-        out._requires_grad = False
-        out._cell = None if state.inference else [0]
-        if state.grad and plan is not None:
-            if x._view is not None:
-                refresh(x)
-            dtype = array.dtype
-            if x._requires_grad and (dtype is _F32 or dtype.kind in FLOATS):
-                if saves_arguments and not values:
-                    values = (x, *args, *tails[len(args) + 1])
-                node: Any = node_class() if overload is None or values[overload[0]] is None else overload[1]()
-                node.edges = (x._edge or leaf_edge(x),)
-                node.plan = plan
-                node.hooks = None
-                node.number = next(numbers)
-                node.shape = array.shape
-                node.dtype = dtype
-                try:
-                    node.saved = (plan.keep or plan.keeper())(values or (x,), (array,), out._cell)
-                except TypeError:
-                    raise RuntimeError(INFERENCE_NOT_SAVED) from None
-                out._edge = (node, 0)
-                out._requires_grad = True
-        return out
-
-    return call
 
 
 def _unary(made: Op) -> Callable[[Any], Any]:

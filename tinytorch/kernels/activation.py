@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -55,9 +56,9 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
 def where(condition: Array, x: Any, y: Any) -> Array:
     """Return `np.where(condition, x, y)`, of which all broadcast."""
     if (
-        isinstance(x, np.ndarray)
+        condition.size >= _MANY
+        and isinstance(x, np.ndarray)
         and isinstance(y, np.ndarray)
-        and x.size >= _MANY
         and x.dtype is y.dtype
         and x.shape == y.shape == condition.shape
         and condition.dtype.kind == "b"
@@ -115,7 +116,7 @@ def _bounded(bound: Callable[..., Array], x: Array, by: Array, out: Array) -> Ar
 def relu(x: Array, out: Array | None = None) -> Array:
     """Return max(x, 0)."""
     if x.size <= _SMALL and x.dtype is _F32 and type(x) is np.ndarray:
-        return np.maximum(x, _ZERO, out=out)
+        return np.maximum(x, _ZERO) if out is None else np.maximum(x, _ZERO, out)
     if not x.flags.c_contiguous:  # a row of zeros leaves the order of the dimensions to `x`
         return np.maximum(x, np.zeros(x.shape[-1:], x.dtype, like=x), out=out)
     if x.size < LARGE or x.dtype is not _F32:
@@ -435,7 +436,7 @@ def softmax(x: Array, axis: int) -> Array:
         if x.item(x.argmin()) > -_FAR and x.item(x.argmax()) < _FAR:
             out = np.exp(x)  # nothing overflows or loses digits as it is
         else:
-            out = np.exp(x - _largest(x, axis, None, None, True))
+            out = np.exp(x - _largest_of_rows(x))
         sums = _sums(out)  # in rows, as PyTorch's result, whatever the layout of `x`
         return np.divide(out, sums, sums)
     if size == 0 or ndim == 0:
@@ -466,6 +467,17 @@ def _sums(x: Array) -> Array:
     return x.dot(ones) if x.ndim == 2 else x.reshape(-1, columns).dot(ones).reshape(x.shape)
 
 
+def _largest_of_rows(x: Array) -> Array:
+    """Return the greatest along the last axis, as `_sums` does: half the time of a reduction that is then broadcast."""
+    greatest = np.maximum.reduceat(x.reshape(-1), _row_starts(x.size, x.shape[-1]))
+    return greatest.repeat(x.shape[-1]).reshape(x.shape)
+
+
+@functools.lru_cache(256)
+def _row_starts(size: int, columns: int) -> Array:
+    return np.arange(0, size, columns)
+
+
 def _softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
     out = np.subtract(wide, _largest(wide, axis, None, None, True), order="C")
@@ -478,7 +490,7 @@ def log_softmax(x: Array, axis: int) -> Array:
     """Return x - log(sum(exp(x))) along `axis`, computed as `softmax` is."""
     size, ndim = x.size, x.ndim
     if 0 < size <= _SMALL and _has_short_rows(x, axis):
-        out = x - _largest(x, axis, None, None, True)
+        out = x - _largest_of_rows(x)
         sums = _sums(np.exp(out))
         return np.subtract(out, np.log(sums, sums), sums)
     if size == 0 or ndim == 0:

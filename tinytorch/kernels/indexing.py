@@ -410,9 +410,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
         and type(index) is np.ndarray
         and 0 < index.size <= _SMALL
         and 0 <= dim < x.ndim
-        and index.flags.c_contiguous
-        and index.item(index.argmin()) >= 0
-        and index.item(index.argmax()) < shape[dim]
+        and (unsigned := index.view(np.uint64)).item(unsigned.argmax()) < shape[dim]  # so none is negative, either
     ):
         places = index if dim == x.ndim - 1 else index * math.prod(shape[dim + 1 :])
         return x.reshape(-1).take(places + _starts_of_small(shape, dim, shape))

@@ -13,7 +13,7 @@ from typing import Any
 
 from tinytorch.core.inplace import copy_slices, restrided, strided
 from tinytorch.core.mode import local, recording
-from tinytorch.core.op import op, view_op
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places
@@ -573,7 +573,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a view op once more, its nodes named as those of PyTorch's form in place."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = view_op(stem, made.formulas["x"])(made.kernel)
+    again = op(name=stem, view=True, x=made.formulas["x"])(made.kernel)
     return renamed(again, f"{stem}Backward{number}")
 
 

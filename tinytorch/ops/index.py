@@ -463,6 +463,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             return selected(self, (key, ...))
         if kind is slice and key.step is None and self._array.ndim:
             return part(self, (_checked_slice(key),))
+        if kind is Tensor and key._array.dtype is _INT64 and key._array.ndim and self._array.ndim:
+            return _indexed(self, (key._array,))
         step_op, steps, indices = _parsed(self, key)
         if not indices:
             return step_op(self, steps)

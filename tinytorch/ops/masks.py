@@ -164,15 +164,13 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
-@op(
+_where = op(
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),
     y=lambda g, condition: _where(condition, 0.0, g),
     broadcasts=True,
     name="Where",
-)
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    return where_(condition, x, y)
+)(where_)
 
 
 @public(out="where")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.inplace import strided
-from tinytorch.core.op import op, view_op
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as kernels
@@ -24,7 +24,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = view_op("View", lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -82,7 +82,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-@view_op("ReshapeAlias", lambda g, x_shape: g.reshape(x_shape))
+@op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))
 def _reshape_alias(x: Any, shape: tuple[int, ...]) -> Any:
     return kernels.view(x, shape)
 
@@ -210,7 +210,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return _view(input, (*shape[:axis], *new, *shape[axis + 1 :]))
 
 
-@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
 def _squeeze(x: Any) -> Any:
     return x.squeeze()
 
@@ -219,12 +219,12 @@ def _squeezed(x: Any, dims: tuple[int, ...]) -> Any:
     return x.squeeze(tuple([dim for dim in dims if x.shape[dim] == 1]))
 
 
-@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
 def _squeeze_dim(x: Any, dim: int) -> Any:
     return _squeezed(x, (axis_of(dim, x.ndim, "squeeze"),)) if x.ndim or axis_of(dim, 0, "squeeze") else x[...]
 
 
-@view_op("Squeeze", lambda g, x_shape: g.reshape(x_shape))
+@op(name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
 def _squeeze_dims(x: Any, dims: tuple[int, ...]) -> Any:
     axes = axes_of(dims, x.ndim, "squeeze") if dims else ()
     return _squeezed(x, axes or ())
@@ -256,7 +256,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _squeeze_dim(input, dim)
 
 
-@view_op("Unsqueeze", lambda g, x_shape, dim: squeeze(g, dim))
+@op(name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
 def _unsqueeze(x: Any, dim: int) -> Any:
     if dim == 0:
         return x[None]
@@ -298,10 +298,10 @@ def _swapped(x: Any, dim0: int, dim1: int) -> Any:
         return x[...]  # of no dimensions
 
 
-_transpose = view_op("Transpose", lambda g, dim0, dim1: _transpose(g, dim0, dim1))(
+_transpose = op(name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))(
     lambda x, dim0, dim1: _swapped(x, dim0, dim1)
 )
-_t = view_op("T", lambda g: _t(g))(lambda x: x.T if x.ndim == 2 else x[...])
+_t = op(name="T", view=True, x=lambda g: _t(g))(lambda x: x.T if x.ndim == 2 else x[...])
 
 
 @public(also="swapdims", method=True)
@@ -365,7 +365,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = view_op("Permute", _permute_back)(lambda x, dims: _permuted(x, dims))
+_permute = op(name="Permute", view=True, x=_permute_back)(lambda x, dims: _permuted(x, dims))
 
 
 @public(method=True)
@@ -536,10 +536,10 @@ def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
 
 # What basic indexing gives: ints, slices, None and an Ellipsis, as NumPy's. PyTorch records one node for each of
 # them; here one node takes all steps, and has the name of the last.
-part = view_op("Slice", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-selected = view_op("Select", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-inserted = view_op("Unsqueeze", lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
-aliased = view_op("Alias", lambda g, key: g)(lambda x, key: x[...])
+part = op(name="Slice", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+selected = op(name="Select", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+inserted = op(name="Unsqueeze", view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(lambda x, key: x[key])
+aliased = op(name="Alias", view=True, x=lambda g, key: g)(lambda x, key: x[...])
 
 
 @public(method=True)
@@ -610,7 +610,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-@view_op("Expand", lambda g, x_shape: g.sum_to_size(x_shape))
+@op(name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 def _expand(x: Any, size: tuple[int, ...]) -> Any:
     return kernels.expand(x, size)
 
@@ -660,7 +660,9 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     return _expand(input, ints_of("broadcast_to", "size", size, named))
 
 
-@view_op("Diagonal", lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2))
+@op(
+    name="Diagonal", view=True, x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2)
+)
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
     return kernels.diagonal(x, offset, dim1, dim2)
 
@@ -762,7 +764,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(_view(contiguous(input), (numel(input),)), offset)
 
 
-@view_op("Unfold", lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
+@op(name="Unfold", view=True, x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step))
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return kernels.window(x, dimension, size, step)
 

@@ -496,7 +496,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """
     if dim is None:
         dim = _softmax_dim("softmax", input, _stacklevel)
-    return ops.softmax(input, dim, dtype)
+    return ops._softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @public("nn.functional.softmin")
@@ -522,7 +522,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     """
     if dim is None:
         dim = _softmax_dim("log_softmax", input, _stacklevel)
-    return ops.log_softmax(input, dim, dtype)
+    return ops._log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
 def _softmax_dim(name: str, input: Tensor, stacklevel: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.core.engine import gradients
 from tinytorch.core.mode import local, recording
-from tinytorch.core.op import op, view_op
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
@@ -216,7 +216,7 @@ _rnn, _rnn_packed = [
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    view_op("Transpose", lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)), "TransposeBackward1"
+    op(name="Transpose", view=True, x=lambda g: _batch_first(g))(lambda x: x.swapaxes(0, 1)), "TransposeBackward1"
 )
 
 
