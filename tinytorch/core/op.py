@@ -306,8 +306,8 @@ class Op:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the signature's order, defaults filled in."""
-        count = self.positional
-        return self.bound((*args[:count], *self.defaults[len(args) :]), args[count:], kwargs)
+        by_place, more = args[: self.positional], args[self.positional :]
+        return self.bound((*by_place, *self.defaults[len(by_place) :]), more, kwargs)
 
     def bound(self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the signature's order, of a call that Python alone did not understand.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.op import op, pointwise
+from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -409,6 +409,18 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 # Products added to something ----------------------------------------------------------------------
 
 
+def _factors(name: str, beta: Any, alpha: Any) -> tuple[Any, Any]:
+    """Return factors as Python numbers; tensors without dimensions may stand for them."""
+    if type(beta) is type(alpha) is int:
+        return beta, alpha
+    for argument, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, Tensor) and factor.requires_grad:
+            raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor")
+        if not isinstance(plain(name, argument, factor), (int, float)):
+            raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(factor).__name__}")
+    return plain(name, "beta", beta), plain(name, "alpha", alpha)
+
+
 def _combined(x: Any, product: Any, beta: Any, alpha: Any, blas: bool = True) -> Any:
     """Return `beta * x + alpha * product`, written over `product`; with beta 0, x is ignored.
 
@@ -510,6 +522,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
         >>> torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(1, 3), torch.ones(3, 2))
         tensor([[4., 5.]])
     """
+    beta, alpha = _factors("addmm", beta, alpha)
     for name, each in (("mat1", mat1), ("mat2", mat2)):
         if each.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
@@ -546,6 +559,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3), alpha=2)
         tensor([7., 7.])
     """
+    beta, alpha = _factors("addmv", beta, alpha)
     rows = x.shape[0] if x.ndim else 1
     _check_mv(mat, vec, rows)
     if rows not in (1, mat.shape[0]):
@@ -588,6 +602,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
         >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
         tensor([4., 4.])
     """
+    beta, alpha = _factors("baddbmm", beta, alpha)
     _check_bmm(batch1, batch2, same_batch=True)
     if x.dtype != batch1.dtype:
         raise RuntimeError(
@@ -623,6 +638,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
         >>> torch.addbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
         tensor([[7.]])
     """
+    beta, alpha = _factors("addbmm", beta, alpha)
     _check_bmm(batch1, batch2, same_batch=True)
     if x.dtype != batch1.dtype:
         raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(batch1)}")
@@ -665,6 +681,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         tensor([[3., 4.],
                 [6., 8.]])
     """
+    beta, alpha = _factors("addr", beta, alpha)
     for each, which in ((vec1, "vec1"), (vec2, "vec2")):
         if each.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {each.ndim}-D")
@@ -685,41 +702,32 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return _combined(x, product, beta, alpha, blas=False)
 
 
-def _also_as_before(caller: Any) -> None:
-    """Let an op like `addmm` be called as in early versions of PyTorch, and with tensors for the factors.
+def _also_as_before(made: Op) -> None:
+    """Let an op like `addmm` be called as in early versions of PyTorch.
 
     The factors stood before what they are factors of: `addmm(beta, x, alpha, mat1, mat2)`, and without `alpha`; with
-    the method's tensor in front, `(x, beta, alpha, mat1, mat2)`. Such a call comes to `bind`, which calls in today's
-    order do without.
+    the method's tensor in front, `(x, beta, alpha, mat1, mat2)`.
     """
-    made = caller.op
-    name, bind = made.name, made.bind
+    usual = made.bound
 
-    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        tensors = [each for each in args if isinstance(each, Tensor)]
-        numbers = [each for each in args if not isinstance(each, Tensor)]
-        if len(tensors) == 3 and numbers and not kwargs and isinstance(args[-2], Tensor):
-            factors = dict(zip(("beta", "alpha"), numbers, strict=False))
-            shown = ", ".join([f"Number {each}" for each in factors])
+    def bound(values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        args, factors = (*values[:3], *more), values[3:]
+        tensors = tuple([each for each in args if isinstance(each, Tensor)])
+        if more and len(tensors) == 3 and not kwargs and isinstance(args[-2], Tensor):
+            numbers = dict(
+                zip(("beta", "alpha"), [each for each in args if not isinstance(each, Tensor)], strict=False)
+            )
+            shown = ", ".join([f"Number {each}" for each in numbers])
             both = ", ".join([f"Tensor {each}" for each in made.arguments[1:3]])
-            _older_call(name, f"{shown}, {both}", f"{both}, *, Number beta = 1, Number alpha = 1")
-            kwargs.update(factors)  # the caller looks at them to know that there are any
-            return bind(tuple(tensors), kwargs)
-        for each in ("beta", "alpha"):
-            factor = kwargs.get(each, 1)
-            if isinstance(factor, Tensor) and factor.requires_grad:
-                raise TypeError(f"{name}(): argument '{each}' must be Number, not Tensor")
-            if each in kwargs:
-                kwargs[each] = factor = plain(name, each, factor)
-            if not isinstance(factor, (int, float)):
-                raise TypeError(f"{name}(): argument '{each}' must be Number, not {type(factor).__name__}")
-        return bind(args, kwargs)
+            _older_call(made.name, f"{shown}, {both}", f"{both}, *, Number beta = 1, Number alpha = 1")
+            return usual((*tensors, *factors), (), numbers)
+        return usual(values, more, kwargs)
 
-    made.bind = bound
+    made.bound = bound  # type: ignore[method-assign]
 
 
-for _caller in (addmm, addmv, baddbmm, addbmm, addr):
-    _also_as_before(_caller)
+for _op in (addmm, addmv, baddbmm, addbmm, addr):
+    _also_as_before(_op.op)
 
 # Contractions -------------------------------------------------------------------------------------
 
