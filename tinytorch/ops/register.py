@@ -6,7 +6,7 @@
     def diff(input, n=1, dim=-1): ...
 
 `pointwise` declares an op (see `core/op.py`) and makes it public at once; `public` does the latter for what is declared
-below it: an op made by `@op` or `@view_op`, or a function that is composed of others. What the module keeps under the
+below it: an op made by `@op`, or a function that is composed of others. What the module keeps under the
 name is the function itself, for other ops and formulas to call. What users get is a `Function`, made here: it sees to
 `out=`, to NumPy's names of arguments, to autocasting and to classes that answer themselves (`__torch_function__`), and
 costs next to nothing where none of these is asked for. Methods of Tensor go past it.

@@ -1,7 +1,6 @@
 """Shapes: views of a tensor's memory, and what that looks like.
 
-Views are made everywhere, so they have a caller of their own, `view_op`. What PyTorch composes is composed here too,
-so that the graph shows the same nodes.
+What PyTorch composes is composed here too, so that the graph shows the same nodes.
 """
 
 from __future__ import annotations
