@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
+from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
@@ -145,18 +144,6 @@ def _bytes(count: int) -> str:
 # Structures of tensors ----------------------------------------------------------------------------
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Give the tensors in nested lists, tuples and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
-
-
 def _shape_of(value: Any) -> Any:
     """Return the shape of a tensor as a tuple; of a list, tuple or dict, a list or dict of them."""
     if isinstance(value, Tensor):
@@ -179,10 +166,6 @@ def _shapes(shape: Any) -> Iterator[tuple[int, ...]]:
 def _shape_text(shape: Any) -> str:
     found = [str(list(each)) for each in _shapes(shape)]
     return "-" if not found else found[0] + (", ..." if len(found) > 1 else "")
-
-
-def _size(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 # Multiply-adds ------------------------------------------------------------------------------------
@@ -265,10 +248,7 @@ class _Watch(DispatchMode):
         self.raised.clear()  # if there were any, the error was caught
         row.output_shape = _shape_of(output)
         if not row.children:
-            given = [each._array for each in _tensors(args)]
-            for each in _tensors(output):
-                if not any(np.may_share_memory(each._array, other) for other in given):
-                    row.output_bytes += _size(each)
+            row.output_bytes = allocated(output, args)
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, whose multiplications are noted."""
@@ -425,17 +405,17 @@ def summary(
         total_parameters=sum(each.numel() for each in parameters),
         trainable_parameters=sum(each.numel() for each in parameters if each.requires_grad),
         multiply_adds=sum(layer.multiply_adds for layer in layers),
-        input_bytes=sum(map(_size, _tensors([args, kwargs]))),
+        input_bytes=sum(each.nbytes for each in tensors_in([args, kwargs])),
         activation_bytes=sum(layer.output_bytes for layer in layers),
-        parameter_bytes=sum(map(_size, parameters)),
-        buffer_bytes=sum(map(_size, model.buffers())),
+        parameter_bytes=sum(each.nbytes for each in parameters),
+        buffer_bytes=sum(each.nbytes for each in model.buffers()),
         depth=depth,
     )
 
 
 def _failure(watch: _Watch, args: Any, kwargs: Any, error: Exception) -> str:
     """Return what to say when the model's call raised `error`."""
-    shapes = ", ".join(str(list(each.shape)) for each in _tensors([args, kwargs])) or "no tensors"
+    shapes = ", ".join(str(list(each.shape)) for each in tensors_in([args, kwargs])) or "no tensors"
     text = f"summary(): the model failed on inputs of {shapes}"
     if watch.raised:
         row = watch.raised[0]
