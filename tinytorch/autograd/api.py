@@ -240,8 +240,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
-        ones: Tensor = wrap(np.ones(shape, kind))
-        return ones
+        return wrap(np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g._array.shape != shape:
@@ -249,8 +248,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
             f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
             f"torch.Size({list(shape)})."
         )
-    converted: Tensor = g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
-    return converted
+    return g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
 
 
 def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
