@@ -437,8 +437,7 @@ def jacrev(
     There is one walk backward for each element of the output: for more outputs than inputs `jacfwd` is faster.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        argnums: the position, or positions, of the arguments to differentiate by.
+        func, argnums: as for `vjp` and `grad`.
         has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
         chunk_size: accepted; rows are computed one by one.
 
@@ -491,11 +490,10 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
     """Return `func(*primals)` and its Jacobian times `tangents`, by forward mode.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
         primals: the tuple of its arguments.
         tangents: of the structure and shapes of `primals`.
         strict: raise an error for an output that does not depend on the inputs, rather than return zeros.
-        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
+        func, has_aux: as for `vjp`.
 
     Returns:
         `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
@@ -604,8 +602,7 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
     """Return the function that computes the Hessian of a function: `jacfwd(jacrev(func))`.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        argnums: the position, or positions, of the arguments to differentiate by.
+        func, argnums: as for `jacrev`.
 
     Returns:
         A function of the same positional arguments, which returns tensors of shape
@@ -625,8 +622,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     `func` runs once, and the graph is kept: for many tangents that takes less time than `jvp`, and more memory.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        *primals: its arguments.
+        func, *primals: as for `vjp`.
 
     Returns:
         `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure.
@@ -805,8 +801,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """
     around = _Surroundings(leaves=False)
     if around.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
-        plain: Tensor = wrap(tensor._array.copy())  # a tangent would stay with the array
-        return plain
+        return wrap(tensor._array.copy())  # a tangent would stay with the array
     return tensor
 
 
