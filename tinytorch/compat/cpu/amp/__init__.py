@@ -9,8 +9,6 @@ Example:
     torch.float16
 """
 
-from __future__ import annotations
-
 from ...cpu.amp.autocast_mode import autocast
 from ...cpu.amp.grad_scaler import GradScaler
 
