@@ -41,9 +41,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     A file that may be written but not replaced (its directory may not be changed, or it is mounted) is overwritten when
     the block has ended. If that fails, its old bytes are put back, which a process that is killed then cannot do.
 
-    Args:
-        path: the file, which need not be there.
-
     Raises:
         OSError: the file cannot be written, or there is no space for it.
 

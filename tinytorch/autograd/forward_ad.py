@@ -379,11 +379,7 @@ _SOMEWHERE: Edge = (Start((), None), 0)  # an edge, for rules that ask which inp
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns.
-
-    Attributes:
-        primal: the tensor without its tangent.
-        tangent: the tangent, of the same shape, or None.
+    """What `unpack_dual` returns: a tensor without its tangent, and the tangent, of the same shape, or None.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD

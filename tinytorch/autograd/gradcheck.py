@@ -58,7 +58,6 @@ def gradcheck(
             left aside.
         inputs: the arguments; those that require grad are to be float64, each element with memory of its own.
         eps: the step of the differences, to both sides.
-        atol, rtol: absolute and relative tolerance.
         raise_exception: raise GradcheckError where a check fails; else return False.
         nondet_tol: how much two backward passes may differ.
         check_undefined_grad: check that undefined gradients count as zeros, and undefined tangents in forward mode.
@@ -66,8 +65,6 @@ def gradcheck(
         check_batched_grad: check `grad(..., is_grads_batched=True)`.
         check_batched_forward_grad: accepted; forward mode goes through a batch vector by vector (see `func.vmap`), and
             each vector is what `check_forward_ad` checks.
-        check_forward_ad: check forward mode.
-        check_backward_ad: check backward mode.
         fast_mode: compare a random projection of each Jacobian. It costs a few calls per input, not one per element.
         masked: let gradients for a gradient of zeros be close to zero; else they are exactly zero.
 
@@ -462,24 +459,16 @@ def _check_multiplies_by_gradient(problem: _Problem, masked: bool) -> None:
 def _check_batched_gradients(problem: _Problem) -> None:
     """Check that the gradients of a batch of vectors are those of each."""
     for output in problem.outputs:
-        vectors = _random_batch(output)
+        # The user's generator is left alone.
+        vectors: Tensor = randn((2, *output.shape), generator=Generator(), dtype=output.dtype)
         each = [grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True) for vector in vectors]
         found = grad(output, problem.wanted, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True)
         for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
             if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
-                raise GradcheckError(_mismatch_of_batch(f"input {j}", batch, stack(rows)))
-
-
-def _random_batch(like: Tensor) -> Tensor:
-    """Return two vectors of the shape of `like`; the user's generator is left alone."""
-    return randn((2, *like.shape), generator=Generator(), dtype=like.dtype)
-
-
-def _mismatch_of_batch(where: str, batch: Tensor, rows: Tensor) -> str:
-    return (
-        "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
-        f"For {where}, the batch gives:\n{batch}\nand its vectors one by one:\n{rows}\n"
-    )
+                raise GradcheckError(
+                    "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
+                    f"For input {j}, the batch gives:\n{batch}\nand its vectors one by one:\n{stack(rows)}\n"
+                )
 
 
 class _Undefined(Function):

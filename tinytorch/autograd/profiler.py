@@ -454,11 +454,7 @@ class profile:
 class record_function(contextlib.ContextDecorator):
     """Give what runs inside a name of its own in the profile of this thread, if there is one.
 
-    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`).
-
-    Args:
-        name: the name of the event.
-        args: accepted; PyTorch keeps it for observers.
+    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`); `args` is kept.
 
     Raises:
         RuntimeError: the name is no string.
@@ -498,7 +494,6 @@ class emit_nvtx:
 
     Args:
         enabled: False to do nothing.
-        record_shapes: accepted.
 
     Raises:
         AssertionError: it is entered.
@@ -524,10 +519,6 @@ class emit_nvtx:
 
 class emit_itt(emit_nvtx):
     """Mark every op for Intel's VTune: left out.
-
-    Args:
-        enabled: False to do nothing.
-        record_shapes: accepted.
 
     Raises:
         NotImplementedError: it is entered.

@@ -37,7 +37,6 @@ def compile(
     """Return the function itself, or a module that calls the one given. Without one, return a decorator that does so.
 
     Args:
-        model: a function or module.
         fullgraph, dynamic, backend, mode, options, name, disable, recompile_limit, isolate_recompiles, shapes_spec:
             have no effect.
 

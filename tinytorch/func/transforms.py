@@ -675,7 +675,6 @@ def vmap(
     of a loop over the batch, also inside of other transforms and with others inside.
 
     Args:
-        func: a function of tensors, and containers of them, that returns such.
         in_dims: the dimension of the batch in the arguments: one for all, or a tuple with one per argument, nested as
             far as dimensions differ; None where the whole is given to each run, as keyword arguments are.
         out_dims: where it goes in the results; None (which takes the first run's) where they do not depend on it.
@@ -758,7 +757,6 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
     writes to its arguments it writes.
 
     Args:
-        func: a function of tensors.
         remove: "mutations", or "mutations_and_views".
 
     Raises:
@@ -788,7 +786,6 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     got.
 
     Args:
-        tensor: the tensor.
         recurse: accepted; the reverse transforms around share one graph, and all of them go at once.
 
     Example:

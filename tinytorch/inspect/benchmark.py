@@ -277,7 +277,6 @@ class Timer:
         globals: the names that the statement may use; "torch" is added.
         label, sub_label, description, env: names to show the measurement with.
         num_threads: see `torch.set_num_threads`.
-        language: "python".
 
     Raises:
         ValueError: the statement is no text; `global_setup` is not empty.

@@ -90,18 +90,17 @@ class ModelSummary:
 
     def __str__(self) -> str:
         rows = [("Layer", "Output shape", "Parameters", "Multiply-adds")]
-        rows += [_row(layer, self.depth) for layer in self.layers if self._shown(layer)]
+        rows += [_row(layer, self.depth) for layer in self.layers if self.depth is None or layer.depth <= self.depth]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
             f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}  {work:>{widths[3]}}"
             for name, shape, count, work in rows
         ]
-        frozen = self.total_parameters - self.trainable_parameters
         double, single = "=" * len(lines[0]), "-" * len(lines[0])
         totals = [
             f"Parameters: {self.total_parameters:,}",
             f"  trainable: {self.trainable_parameters:,}",
-            f"  not trainable: {frozen:,}",
+            f"  not trainable: {self.total_parameters - self.trainable_parameters:,}",
             f"Multiply-adds: {self.multiply_adds:,}",
             single,
             f"Input: {_bytes(self.input_bytes)}",
@@ -114,9 +113,6 @@ class ModelSummary:
         return "\n".join(line.rstrip() for line in table)
 
     __repr__ = __str__
-
-    def _shown(self, layer: LayerSummary) -> bool:
-        return self.depth is None or layer.depth <= self.depth
 
 
 def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
@@ -329,14 +325,12 @@ def summary(
     convolutions, recurrent layers and attention, wherever they are called; other work, and adding biases, is not.
 
     Args:
-        model: what to look at.
         input_size: the size of the input, the batch included; or a list of sizes, for several inputs.
         input_data: the input itself, in place of a size: a tensor, a list or tuple of arguments, or a dict of named
             ones.
         dtype: of the inputs made from sizes, or a list with one for each; by default that of the parameters. Inputs of
             integers are 0.
         depth: how deep the table goes; layers below it are added to the last one shown. By default all are shown.
-        kwargs: more arguments of the model's call.
 
     Returns:
         a `ModelSummary`: print it for a table, or read its numbers.

@@ -42,9 +42,8 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tens
     needed = last + 1 if math.prod(shape) else 0
     if needed > array.size:
         raise RuntimeError(
-            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
-            f"and itemsize {size} requiring a storage size of {needed * size} are out of bounds "
-            f"for storage of size {array.nbytes}"
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize {size} "
+            f"requiring a storage size of {needed * size} are out of bounds for storage of size {array.nbytes}"
         )
     if not needed:
         return cast(Tensor, wrap(np.empty(shape, array.dtype)))
@@ -308,9 +307,8 @@ class _Reader:
         full = full.removeprefix("builtins.")
         self.refuse(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-            f"`torch.serialization.add_safe_globals([{full}])` or the "
-            f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this "
-            "global if you trust this class/function."
+            f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` "
+            "context manager to allowlist this global if you trust this class/function."
         )
 
     def call(self, function: Any, arguments: Any) -> Any:

@@ -23,8 +23,7 @@ def scan(
         combine_fn: takes a state and a part, returns the next state and a result.
         init: the first state, a tensor or a structure of tensors.
         xs: a tensor, or a structure of tensors.
-        dim: the dimension that is gone along.
-        reverse: begin with the last part.
+        dim, reverse: as for `associative_scan`.
 
     Returns:
         The last state, and the results stacked along `dim`, in the order of the parts.
