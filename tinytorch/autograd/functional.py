@@ -22,6 +22,7 @@ from tinytorch.ops.join import stack
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Tensors = tuple[Tensor, ...]
+Gradients = Sequence[Tensor | None]
 
 _OUTPUTS = "outputs of the user-provided function"
 
@@ -400,11 +401,7 @@ def _checked_vector(
 
 
 def _grad(
-    outs: Sequence[Tensor | None],
-    xs: Tensors,
-    vectors: Sequence[Tensor | None] | None,
-    create_graph: bool,
-    retain_graph: bool | None = None,
+    outs: Gradients, xs: Tensors, vectors: Gradients | None, create_graph: bool, retain_graph: bool | None = None
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of those outputs that have any; None for inputs that none of them depends on."""
     pairs = [
@@ -468,7 +465,7 @@ def _check_outputs(outs: Tensors, strict: bool) -> None:
             )
 
 
-def _check_all_tracked(tensors: Sequence[Tensor | None], otherwise: str) -> None:
+def _check_all_tracked(tensors: Gradients, otherwise: str) -> None:
     """Raise an error for the first tensor that is missing, or that cannot be differentiated."""
     for k, each in enumerate(tensors):
         if each is None:
@@ -478,7 +475,7 @@ def _check_all_tracked(tensors: Sequence[Tensor | None], otherwise: str) -> None
 
 
 def _zeros_for_none(
-    found: Sequence[Tensor | None], like: Tensors, create_graph: bool, strict: bool, independent: tuple[str, str]
+    found: Gradients, like: Tensors, create_graph: bool, strict: bool, independent: tuple[str, str]
 ) -> list[Tensor]:
     """Return the gradients with zeros where there is none, which in strict mode is an error."""
     for k, each in enumerate(found if strict else ()):

@@ -129,10 +129,6 @@ def _complex(real: Any, imag: Any) -> complex:
     return complex(real, imag)
 
 
-def _device(kind: Any, index: Any = None) -> device:
-    return device(kind, index)
-
-
 def _get_layout(name: Any) -> layout:
     found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
     if type(found) is not layout:
@@ -148,7 +144,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
     "torch.Size": _size,
-    "torch.device": _device,
+    "torch.device": device,
     "torch.serialization._get_layout": _get_layout,
     "collections.OrderedDict": _ordered_dict,
     "collections.Counter": _counter,

@@ -33,8 +33,7 @@ def scan(
         IndexError: there is no such dimension.
 
     Example:
-        >>> from tinytorch._higher_order_ops import scan
-        >>> scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))
+        >>> torch._higher_order_ops.scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))
         (tensor(6), tensor([0, 2, 6]))
     """
     if not callable(combine_fn):
