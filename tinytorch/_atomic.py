@@ -56,7 +56,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ['a'] 10
     """
     path = os.fspath(path)
-    known = _stat(path)
+    known = None
+    with suppress(FileNotFoundError):
+        known = os.stat(path)
     target = _followed(path)
     if known is not None:
         if stat.S_ISDIR(known.st_mode):
@@ -86,13 +88,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             with suppress(OSError):
                 os.unlink(part)
     _sync(folder)
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _followed(path: str) -> str:

@@ -20,7 +20,6 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 
 _directory: builtins.list[str] = []  # what `set_dir` was told
 _CHUNK = 1 << 17
-_HUBCONF = "hubconf.py"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of a file's SHA-256 sum, in its name
 
 
@@ -125,7 +124,7 @@ def _hubconf(directory: Any, source: str) -> Any:
             'yourself and give its directory and source="local"'
         )
     directory = os.path.expanduser(directory)
-    spec = importlib.util.spec_from_file_location("hubconf", os.path.join(directory, _HUBCONF))
+    spec = importlib.util.spec_from_file_location("hubconf", os.path.join(directory, "hubconf.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(directory))

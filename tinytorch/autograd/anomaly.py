@@ -161,8 +161,7 @@ class detect_anomaly(set_detect_anomaly):
     Example:
         >>> import warnings
         >>> x = torch.tensor(0.0, requires_grad=True)
-        >>> with warnings.catch_warnings():  # the warning shows the line `y = ...`
-        ...     warnings.simplefilter("ignore")
+        >>> with warnings.catch_warnings(action="ignore"):  # the warning shows the line `y = ...`
         ...     with torch.autograd.detect_anomaly():
         ...         y = (x * 0).sqrt() * x
         ...         y.backward()

@@ -181,12 +181,9 @@ def set_float32_matmul_precision(precision: str) -> None:
         return
     _precision[0] = precision
     # What programs see of it elsewhere.
-    mkldnn.matmul.fp32_precision = _NAMES[precision]
+    mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
     cuda.matmul.allow_tf32 = precision != "highest"
     cuda.matmul.fp32_precision = "tf32" if cuda.matmul.allow_tf32 else "ieee"
-
-
-_NAMES = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 
 
 def set_flush_denormal(mode: bool, /) -> bool:

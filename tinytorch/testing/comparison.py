@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,9 +52,7 @@ class _Comparison:
             return [pair for i in range(len(actual)) for pair in self.pairs(actual[i], expected[i], (*place, i))]
         if isinstance(actual, Mapping) and isinstance(expected, Mapping):
             self.compare_keys(actual, expected, place)
-            keys = list(actual)
-            with contextlib.suppress(TypeError):  # in the order of `actual`, then
-                keys.sort()
+            keys = _in_order(actual)
             return [pair for key in keys for pair in self.pairs(actual[key], expected[key], (*place, key))]
         return [self.pair(actual, expected, place)]
 
@@ -194,7 +191,7 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _in_order(keys: set[Any]) -> list[Any]:
+def _in_order(keys: Collection[Any]) -> list[Any]:
     try:
         return sorted(keys)
     except TypeError:
