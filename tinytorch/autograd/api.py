@@ -41,8 +41,7 @@ def backward(
 
     Args:
         tensors: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        grad_tensors: per tensor a vector of the same shape for the vector-Jacobian product; may be None for
-            tensors of one element.
+        grad_tensors: per tensor a vector of its shape for the vector-Jacobian product; None will do for one element.
         retain_graph: keep what the graph saved, so that backward can run again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         grad_variables: the old name of `grad_tensors`.
@@ -103,14 +102,12 @@ def grad(
     Args:
         outputs: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
         inputs: with respect to what; leaves or not, also edges, or a dict of tensors.
-        grad_outputs: per output a vector of the same shape for the vector-Jacobian product; may be None for
-            outputs of one element.
+        grad_outputs: per output a vector of its shape for the vector-Jacobian product; None will do for one element.
         retain_graph: keep what the graph saved, so that it can be walked again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         only_inputs: only True is supported, as in PyTorch.
         allow_unused: return None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dimension of each vector counts vectors; so does that of the gradients. (The graph
-            is walked once for each.)
+        is_grads_batched: the first dimension of the vectors, and of the gradients, counts vectors: a walk for each.
         materialize_grads: return zeros rather than None for such inputs.
 
     Raises:

@@ -195,9 +195,7 @@ def _jacobian_forward(func: Callable[..., Any], inputs: Any, create_graph: bool,
 def forward_jacobian(func: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> list[list[Tensor]]:
     """Return the blocks `[i][j]` of the Jacobian for output i and input j, by one call for each element of the inputs.
 
-    Args:
-        func: takes the level (None when no tangents are wanted) and the inputs, returns a sequence of Tensors.
-        inputs: tensors, of any number.
+    `func` takes the level (None when no tangents are wanted) and the inputs, and returns a sequence of Tensors.
     """
     columns: list[list[list[Tensor]]] = [[] for _ in inputs]  # [input][element][output]
     outs: Sequence[Tensor] = ()
@@ -245,8 +243,7 @@ def hessian(
         inputs, create_graph, vectorize: as for `jacobian`.
 
     Returns:
-        A Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples, `[i][j]` for inputs i
-        and j.
+        A Tensor of shape `input.shape + input.shape`; for several inputs a tuple of tuples, `[i][j]` for inputs i, j.
 
     Raises:
         RuntimeError: the function does not return a Tensor of one element; with `strict`, see there.
@@ -289,8 +286,7 @@ def vhp(
         The output, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
 
     Raises:
-        RuntimeError: the function does not return a Tensor of one element; `v` is missing or of the wrong shape; with
-            `strict`, see there.
+        RuntimeError: the function does not return one element; `v` is missing or of the wrong shape; see `strict`.
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
@@ -306,8 +302,7 @@ def hvp(
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)`, a scalar, and its Hessian times `v`.
 
-    Where the function is twice continuously differentiable the Hessian is symmetric, and `vhp` gives the same in less
-    time.
+    Where the function is twice continuously differentiable the Hessian is symmetric, and `vhp` gives the same faster.
 
     Args:
         func, inputs, v, create_graph, strict: as for `vhp`.
@@ -316,8 +311,7 @@ def hvp(
         The output, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
 
     Raises:
-        RuntimeError: the function does not return a Tensor of one element; `v` is missing or of the wrong shape; with
-            `strict`, see there.
+        RuntimeError: the function does not return one element; `v` is missing or of the wrong shape; see `strict`.
         TypeError: an input, output or `v` is no Tensor.
 
     Example:

@@ -54,8 +54,7 @@ def gradcheck(
     multiplies by the gradient of the output, and that it takes undefined gradients for zeros.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple or list of Tensors; those that are not floating-point are
-            left aside.
+        func: takes the inputs, returns a Tensor or a tuple or list of Tensors, of which those of floats count.
         inputs: the arguments; those that require grad are to be float64, each element with memory of its own.
         eps: the step of the differences, to both sides.
         raise_exception: raise GradcheckError where a check fails; else return False.

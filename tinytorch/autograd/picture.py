@@ -339,8 +339,7 @@ _SWEEPS = 8
 class Layout:
     """Where boxes and lines go.
 
-    A *port* is a pair (box, output). What leads from a port past layers does so in one line of bends for all its
-    targets.
+    A *port* is a pair (box, output). What leads from it past layers does so in one line of bends for all its targets.
 
     Attributes:
         layer, width, height, x: per item (the boxes, then the bends); `x` is the centre.

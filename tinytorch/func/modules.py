@@ -54,8 +54,7 @@ def _stacked(states: list[Tensors]) -> Tensors:
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Let each batch normalization in `root` use the statistics of its batch only, in place, and return `root`.
 
-    A transform of a module that is in training mode needs this: what is written to running statistics during the
-    transform would leave it.
+    A transform of a module in training mode needs this: what is written to running statistics inside would leave it.
 
     Example:
         >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None

@@ -285,8 +285,7 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
         has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
 
     Returns:
-        A function of the same arguments, which returns a gradient of the structure of the argument; for a tuple of
-        `argnums`, a tuple.
+        A function of the same arguments that returns a gradient structured as the argument; a tuple for several.
 
     Raises:
         RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
@@ -499,8 +498,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
         `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
 
     Raises:
-        RuntimeError: `primals` is no tuple; `tangents` has another structure or shape; `func` does not return
-            tensors; with `strict`, see there.
+        RuntimeError: `primals` is no tuple; `tangents` has another form; `func` returns no tensors; see `strict`.
 
     Example:
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
@@ -753,8 +751,7 @@ def vmap(
 def functionalize(func: Function, *, remove: str = "mutations") -> Function:
     """Return a function that computes what `func` computes, in which compilers find no writes in place.
 
-    There is no tracing compiler here that would look: the function is `func` itself under its name, and what it
-    writes to its arguments it writes.
+    No tracing compiler would look here: it is `func` itself under its name, and what it writes to arguments it writes.
 
     Args:
         remove: "mutations", or "mutations_and_views".
@@ -782,8 +779,7 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the plain value of a tensor inside of a transform: without graph and tangents. For debuggers.
 
-    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run of the function
-    got.
+    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run got.
 
     Args:
         recurse: accepted; the reverse transforms around share one graph, and all of them go at once.

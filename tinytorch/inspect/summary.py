@@ -326,10 +326,8 @@ def summary(
 
     Args:
         input_size: the size of the input, the batch included; or a list of sizes, for several inputs.
-        input_data: the input itself, in place of a size: a tensor, a list or tuple of arguments, or a dict of named
-            ones.
-        dtype: of the inputs made from sizes, or a list with one for each; by default that of the parameters. Inputs of
-            integers are 0.
+        input_data: the input itself instead: a tensor, a list or tuple of arguments, or a dict of named ones.
+        dtype: of inputs made from sizes, or one for each; by default that of the parameters. Integers are 0.
         depth: how deep the table goes; layers below it are added to the last one shown. By default all are shown.
 
     Returns:
