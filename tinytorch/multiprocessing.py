@@ -211,7 +211,6 @@ def spawn(
 
     Args:
         fn: a function at the top of a module; it and `args` are pickled.
-        args: what it is called with, after the number of the process.
         join: wait until all have ended; if one fails, the others are ended too.
         daemon: end the processes with this one.
         start_method: "spawn", or another one of `multiprocessing`.

@@ -8,13 +8,14 @@ by row. In the fast mode each is reduced by random vectors: `u` over the rows, `
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tinytorch.autograd.function import Function
+from tinytorch.autograd.functional import unit_tensors
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
@@ -279,7 +280,7 @@ class _Problem:
         x = self.wanted[j]
         tangents: list[Tensor | None] = [zeros_like(each) for each in self.wanted]
         rows = []
-        for direction in _units(x) if u is None else [u.reshape(x.shape)]:
+        for direction in unit_tensors(x) if u is None else [u.reshape(x.shape)]:
             tangents[j] = direction
             rows.append(self.tangents(tangents))
         return self._by_rows(rows)
@@ -312,7 +313,7 @@ class _Problem:
     def _by_columns(self, output: Tensor, v: Tensor | None) -> list[Tensor]:
         count = output.numel() if v is None else 1
         jacobians = [each.detach().new_zeros((each.numel(), count)) for each in self.wanted]
-        for number, vector in enumerate(_units(output) if v is None else [v.reshape(output.shape)]):
+        for number, vector in enumerate(unit_tensors(output) if v is None else [v.reshape(output.shape)]):
             found = grad(output, self.wanted, vector, retain_graph=True, allow_unused=True)
             for jacobian, g in zip(jacobians, found, strict=True):
                 if g is None:
@@ -349,14 +350,6 @@ class _Problem:
                 primal = self.arguments[k].detach()
                 arguments[k] = primal if tangent is None else make_dual(primal, tangent)
             return [unpack_dual(each).tangent for each in self.evaluate(arguments)]
-
-
-def _units(like: Tensor) -> Iterator[Tensor]:
-    """Go through the unit vectors of the shape of `like`."""
-    for k in range(like.numel()):
-        unit = like.detach().new_zeros(like.shape)
-        unit.view(-1)[k] = 1
-        yield unit
 
 
 # Comparisons --------------------------------------------------------------------------------------

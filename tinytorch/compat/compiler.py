@@ -181,7 +181,6 @@ def cond(
 
     Args:
         pred: a bool, or a tensor of one element.
-        true_fn, false_fn: functions of the operands.
         operands: nested tuples, lists and dicts of tensors.
 
     Raises:
@@ -210,7 +209,6 @@ def while_loop(
     Args:
         cond_fn: returns a bool, or a tensor of one element.
         body_fn: returns as many values as it is given.
-        carried_inputs: the first values.
 
     Raises:
         RuntimeError: `body_fn` returns another number of values.

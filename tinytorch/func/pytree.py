@@ -322,7 +322,6 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of `tree`, in order, and its structure.
 
     Args:
-        tree: any value.
         is_leaf: takes a container too for a leaf where this returns True.
 
     Example:

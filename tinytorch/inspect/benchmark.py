@@ -129,7 +129,6 @@ class Measurement:
         number_per_run: how often the statement ran for each time.
         raw_times: the times, in seconds.
         task_spec: what was measured; its fields are also attributes of the measurement.
-        metadata: whatever you like.
 
     Example:
         >>> from tinytorch.utils.benchmark import Measurement, TaskSpec

@@ -66,10 +66,8 @@ class ModelSummary:
         total_parameters: of the model, shared ones counted once.
         trainable_parameters: those among them that require grad.
         multiply_adds: of one forward pass.
-        input_bytes: memory of the inputs.
         activation_bytes: memory of the outputs of all layers that call no others.
-        parameter_bytes: memory of the parameters.
-        buffer_bytes: memory of the buffers.
+        input_bytes, parameter_bytes, buffer_bytes: memory of the inputs, of the parameters and of the buffers.
         depth: how deep the table goes, None for all of it.
     """
 

@@ -22,8 +22,7 @@ def scan(
     Args:
         combine_fn: takes a state and a part, returns the next state and a result.
         init: the first state, a tensor or a structure of tensors.
-        xs: a tensor, or a structure of tensors.
-        dim, reverse: as for `associative_scan`.
+        xs, dim, reverse: as for `associative_scan`.
 
     Returns:
         The last state, and the results stacked along `dim`, in the order of the parts.
