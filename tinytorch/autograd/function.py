@@ -705,6 +705,18 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+class _Undefined(Function):
+    """Hands its input on; the gradient that it gives back is undefined."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        return args[0].view_as(args[0])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> None:
+        return None
+
+
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` whose own computation cannot be differentiated: a second derivative raises.
 

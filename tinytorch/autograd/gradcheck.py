@@ -14,7 +14,7 @@ from typing import Any
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tinytorch.autograd.function import Function
+from tinytorch.autograd.function import _Undefined
 from tinytorch.autograd.functional import unit_tensors
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
@@ -461,18 +461,6 @@ def _check_batched_gradients(problem: _Problem) -> None:
                     "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
                     f"For input {j}, the batch gives:\n{batch}\nand its vectors one by one:\n{stack(rows)}\n"
                 )
-
-
-class _Undefined(Function):
-    """Hands its input on; the gradient that it gives back is undefined."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
-        return args[0].view_as(args[0])
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> None:
-        return None
 
 
 def _check_undefined_gradients(problem: _Problem) -> None:

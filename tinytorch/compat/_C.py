@@ -7,8 +7,8 @@ import weakref
 from typing import Any
 
 from tinytorch.autograd import saved as _saved
+from tinytorch.autograd.function import _Undefined
 from tinytorch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
-from tinytorch.autograd.gradcheck import _Undefined
 from tinytorch.autograd.node import SavedTensor
 from tinytorch.core import tensor as _tensor
 from tinytorch.core.device import device
