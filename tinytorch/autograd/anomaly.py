@@ -173,7 +173,6 @@ class detect_anomaly(set_detect_anomaly):
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
-            UserWarning,
             stacklevel=2,
         )
         self._check_nan = check_nan

@@ -72,7 +72,6 @@ def backward(
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
             "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
             "to None after use to break the cycle and avoid the leak.",
-            UserWarning,
             stacklevel=2,
         )
     start = _start(tensors, grad_tensors)
@@ -365,7 +364,6 @@ def _grad(self: Tensor) -> Tensor | None:
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
             "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
             "sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
-            UserWarning,
             stacklevel=2,
         )
     return g

@@ -220,7 +220,6 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex.",
-                UserWarning,
                 stacklevel=3,
             )
         if each.numel() and any(stride == 0 < size - 1 for stride, size in zip(each.stride(), each.shape, strict=True)):
@@ -490,7 +489,6 @@ def _warn_of_undefined_gradients() -> None:
         "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
         "break existing callers of this function. If this is true for you, you can call this function with "
         '"check_undefined_grad=False" to disable the feature',
-        UserWarning,
         stacklevel=4,
     )
 

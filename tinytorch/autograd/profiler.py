@@ -314,11 +314,8 @@ class profile:
                 "tinytorch does not have"
             )
         if use_cuda:
-            warnings.warn(
-                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            text = "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead."
+            warnings.warn(text, FutureWarning, stacklevel=2)
             use_device = "cuda"
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")

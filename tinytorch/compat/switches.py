@@ -175,7 +175,6 @@ def set_float32_matmul_precision(precision: str) -> None:
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
             "setFloat32MatmulPrecision call has no effect.",
-            UserWarning,
             stacklevel=2,
         )
         return
@@ -269,7 +268,6 @@ def set_default_tensor_type(t: Any, /) -> None:
     warnings.warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
-        UserWarning,
         stacklevel=2,
     )
     if isinstance(t, str) and t.startswith("torch.cuda."):
