@@ -41,9 +41,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     A file that may be written but not replaced (its directory may not be changed, or it is mounted) is overwritten when
     the block has ended. If that fails, its old bytes are put back, which a process that is killed then cannot do.
 
-    Args:
-        path: the file, which need not be there.
-
     Raises:
         OSError: the file cannot be written, or there is no space for it.
 
@@ -59,7 +56,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ['a'] 10
     """
     path = os.fspath(path)
-    known = _stat(path)
+    known = None
+    with suppress(FileNotFoundError):
+        known = os.stat(path)
     target = _followed(path)
     if known is not None:
         if stat.S_ISDIR(known.st_mode):
@@ -89,13 +88,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             with suppress(OSError):
                 os.unlink(part)
     _sync(folder)
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _followed(path: str) -> str:

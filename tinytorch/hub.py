@@ -20,7 +20,6 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 
 _directory: builtins.list[str] = []  # what `set_dir` was told
 _CHUNK = 1 << 17
-_HUBCONF = "hubconf.py"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of a file's SHA-256 sum, in its name
 
 
@@ -44,10 +43,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     """Write what `url` gives to a file, which is there only once it is whole.
 
     Args:
-        url: from where.
-        dst: the file's path.
         hash_prefix: with what the SHA-256 sum begins, in hexadecimal digits.
-        progress: show a bar.
 
     Raises:
         OSError: the connection failed or broke off.
@@ -88,13 +84,10 @@ def load_state_dict_from_url(
     """Return what `torch.load` reads from a URL, downloaded unless the file is there already.
 
     Args:
-        url: from where.
         model_dir: where the file is kept; "checkpoints" below `get_dir()` if None.
-        map_location: see `torch.load`.
-        progress: show a bar.
         check_hash: the name is `name-<digits>.ext`, and the SHA-256 sum begins with these digits.
         file_name: the file's name; that of the URL if None.
-        weights_only: see `torch.load`.
+        map_location, weights_only: see `torch.load`.
 
     Raises:
         OSError: the connection failed or broke off.
@@ -131,7 +124,7 @@ def _hubconf(directory: Any, source: str) -> Any:
             'yourself and give its directory and source="local"'
         )
     directory = os.path.expanduser(directory)
-    spec = importlib.util.spec_from_file_location("hubconf", os.path.join(directory, _HUBCONF))
+    spec = importlib.util.spec_from_file_location("hubconf", os.path.join(directory, "hubconf.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(directory))
@@ -169,9 +162,6 @@ def load(
     """Return what a function of a directory's `hubconf.py` returns.
 
     Args:
-        repo_or_dir: the directory.
-        model: the function's name.
-        args, kwargs: what it is called with.
         source: "local".
         trust_repo, force_reload, verbose, skip_validation: have no effect on a directory.
 

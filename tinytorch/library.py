@@ -27,11 +27,7 @@ _ON_CPU = {"", "CPU", "cpu", "CompositeExplicitAutograd", "default"} | _ITS_OPS_
 
 
 class CustomOpDef:
-    """An operator; `custom_op` makes one of a function.
-
-    Attributes:
-        default: itself, as PyTorch's operators have each of their forms by name.
-    """
+    """An operator; `custom_op` makes one of a function."""
 
     def __init__(self, name: str, kernel: Callable[..., Any] | None) -> None:
         namespace, separator, rest = name.partition("::")
@@ -119,7 +115,6 @@ class CustomOpDef:
 
         Args:
             device_types: names of devices; "cpu" or None makes `fn` the one that runs.
-            fn: the function.
         """
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -309,9 +304,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | N
     """Give an operator its function on some devices; may be used as a decorator.
 
     Args:
-        qualname: "<namespace>::<name>".
         types: names of devices, or "default" for all.
-        func: the function.
         lib: has no effect.
     """
 
@@ -327,7 +320,6 @@ class Library:
     """Operators of one namespace.
 
     Args:
-        ns: the namespace.
         kind: "DEF", "FRAGMENT" or "IMPL".
         dispatch_key: where the functions run for which `impl` is told no other.
 

@@ -86,8 +86,7 @@ class ProcessExitedException(ProcessException):
         self.exit_code, self.signal_name = exit_code, signal_name
 
     def __reduce__(self) -> Any:
-        own = (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
-        return type(self), own
+        return type(self), (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
 
 
 def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], sender: Any) -> None:
@@ -212,8 +211,6 @@ def spawn(
 
     Args:
         fn: a function at the top of a module; it and `args` are pickled.
-        args: what it is called with, after the number of the process.
-        nprocs: how many processes.
         join: wait until all have ended; if one fails, the others are ended too.
         daemon: end the processes with this one.
         start_method: "spawn", or another one of `multiprocessing`.

@@ -75,21 +75,18 @@ def _stack() -> list[str]:
 def _report(node: Any) -> None:
     """Warn with the lines that led to a node, and those that led to what made it."""
     notes = node.metadata
-    lines = notes.get("traceback_")
-    if lines is None:
-        text = "No forward pass information available. Enable detect anomaly during forward pass for more information."
-    else:
-        text = "Traceback of forward call that caused the error:\n" + "".join(lines)
-    _warn(f"Error detected in {node.name()}. {text}")
+    missing = "No forward pass information available."
+
+    def text(what: str, otherwise: str) -> str:
+        lines = notes.get("traceback_")
+        return otherwise if lines is None else f"Traceback of forward call that {what}:\n{''.join(lines)}"
+
+    more = f"{missing} Enable detect anomaly during forward pass for more information."
+    _warn(f"Error detected in {node.name()}. {text('caused the error', more)}")
     while (node := notes.get("parent_")) is not None:
         notes = node.metadata
-        lines = notes.get("traceback_")
-        text = (
-            "No forward pass information available."
-            if lines is None
-            else "Traceback of forward call that induced the previous calculation:\n" + "".join(lines)
-        )
-        _warn(f"\n\nPrevious calculation was induced by {node.name()}. {text}")
+        shown = text("induced the previous calculation", missing)
+        _warn(f"\n\nPrevious calculation was induced by {node.name()}. {shown}")
 
 
 def _warn(text: str) -> None:
@@ -129,7 +126,6 @@ class set_detect_anomaly:
     """Switch anomaly detection on or off in this thread; as a context manager, only inside.
 
     Args:
-        mode: on or off.
         check_nan: look for NaN in the gradients; else only errors are explained.
 
     Example:
@@ -165,8 +161,7 @@ class detect_anomaly(set_detect_anomaly):
     Example:
         >>> import warnings
         >>> x = torch.tensor(0.0, requires_grad=True)
-        >>> with warnings.catch_warnings():  # the warning shows the line `y = ...`
-        ...     warnings.simplefilter("ignore")
+        >>> with warnings.catch_warnings(action="ignore"):  # the warning shows the line `y = ...`
         ...     with torch.autograd.detect_anomaly():
         ...         y = (x * 0).sqrt() * x
         ...         y.backward()
@@ -178,7 +173,6 @@ class detect_anomaly(set_detect_anomaly):
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
-            UserWarning,
             stacklevel=2,
         )
         self._check_nan = check_nan

@@ -41,8 +41,7 @@ def backward(
 
     Args:
         tensors: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
-        grad_tensors: per tensor a vector of the same shape for the vector-Jacobian product; may be None for
-            tensors of one element.
+        grad_tensors: per tensor a vector of its shape for the vector-Jacobian product; None will do for one element.
         retain_graph: keep what the graph saved, so that backward can run again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         grad_variables: the old name of `grad_tensors`.
@@ -73,7 +72,6 @@ def backward(
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
             "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
             "to None after use to break the cycle and avoid the leak.",
-            UserWarning,
             stacklevel=2,
         )
     start = _start(tensors, grad_tensors)
@@ -103,14 +101,12 @@ def grad(
     Args:
         outputs: what to differentiate; tensors, or edges (`autograd.graph.GradientEdge`).
         inputs: with respect to what; leaves or not, also edges, or a dict of tensors.
-        grad_outputs: per output a vector of the same shape for the vector-Jacobian product; may be None for
-            outputs of one element.
+        grad_outputs: per output a vector of its shape for the vector-Jacobian product; None will do for one element.
         retain_graph: keep what the graph saved, so that it can be walked again; by default as `create_graph`.
         create_graph: record the computation of the gradients, for derivatives of higher order.
         only_inputs: only True is supported, as in PyTorch.
         allow_unused: return None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dimension of each vector counts vectors; so does that of the gradients. (The graph
-            is walked once for each.)
+        is_grads_batched: the first dimension of the vectors, and of the gradients, counts vectors: a walk for each.
         materialize_grads: return zeros rather than None for such inputs.
 
     Raises:
@@ -240,8 +236,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
                 f"grad can be implicitly created only for scalar outputs: this one has shape {list(shape)}. Reduce it "
                 "first, by sum() or mean(), or give its gradient."
             )
-        ones: Tensor = wrap(np.ones(shape, kind))
-        return ones
+        return wrap(np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g._array.shape != shape:
@@ -249,8 +244,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
             f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
             f"torch.Size({list(shape)})."
         )
-    converted: Tensor = g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
-    return converted
+    return g if g._array.dtype == kind else g.to(dtypes.from_numpy_dtype(kind))
 
 
 def _rows(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
@@ -366,12 +360,10 @@ def _grad(self: Tensor) -> Tensor | None:
     g = self._grad
     if g is None and self._edge is not None and not self.retains_grad:
         warnings.warn(
-            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-            "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
-            "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
-            "Tensor by mistake, make sure you access the leaf Tensor instead. See "
-            "github.com/pytorch/pytorch/pull/30531 for more informations.",
-            UserWarning,
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+            "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+            "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
+            "sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
             stacklevel=2,
         )
     return g

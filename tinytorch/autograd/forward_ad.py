@@ -197,7 +197,7 @@ class Level(DispatchMode):
         outs = result if isinstance(result, tuple) else (result,)
         given: list[Tensor | None] = []
         for x, tangent in zip(args, tangents, strict=True):
-            if tangent is None and ctx._materialize and isinstance(x, Tensor) and _is_float(x):
+            if tangent is None and ctx._materialize and isinstance(x, Tensor) and x._array.dtype.kind in FLOATS:
                 tangent = _zeros_like(x)
             given.append(tangent)
         versions = [0 if tangent is None else tangent._version for tangent in given]
@@ -216,7 +216,7 @@ class Level(DispatchMode):
                 continue
             if not isinstance(tangent, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {k}.")
-            if not isinstance(out, Tensor) or not _is_float(out) or k in ctx.constant:
+            if not isinstance(out, Tensor) or out._array.dtype.kind not in FLOATS or k in ctx.constant:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but the corresponding forward output is "
                     "not a differentiable Tensor. You should return None at that position instead."
@@ -235,10 +235,6 @@ class Level(DispatchMode):
                     "inplace."
                 )
         return result
-
-
-def _is_float(x: Tensor) -> bool:
-    return x._array.dtype.kind in FLOATS
 
 
 def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: Tangents) -> None:
@@ -383,11 +379,7 @@ _SOMEWHERE: Edge = (Start((), None), 0)  # an edge, for rules that ask which inp
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns.
-
-    Attributes:
-        primal: the tensor without its tangent.
-        tangent: the tangent, of the same shape, or None.
+    """What `unpack_dual` returns: a tensor without its tangent, and the tangent, of the same shape, or None.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD
@@ -439,9 +431,6 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Exit the level; all its tangents are forgotten.
 
-    Args:
-        level: the current one; None by default.
-
     Raises:
         RuntimeError: no level was entered, or `level` is not the current one.
 
@@ -466,13 +455,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """Return a tensor with the values (and memory) of `tensor` and a tangent: a direction in which to differentiate.
 
-    Args:
-        tensor: the primal, of floating point.
-        tangent: of the same shape.
-        level: the current one, which is the only one.
-
     Raises:
-        RuntimeError: no level was entered; the shapes differ; the tensor has a tangent.
+        RuntimeError: no level was entered, or `level` is another; the shapes differ; the tensor has a tangent.
         ValueError: one of them is not of floating point.
 
     Example:

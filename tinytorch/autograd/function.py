@@ -14,6 +14,7 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -346,24 +347,15 @@ class BackwardCFunction(FunctionCtx):
             raise RuntimeError(FREED)
         return tuple([SavedTensor(self._graph_node, k) for k in range(len(self._graph_node.saved))])
 
-    @property
-    def next_functions(self) -> Any:
-        """Per tensor argument, the node that made it and which output of it."""
-        return self._graph_node.next_functions
+    next_functions, metadata, _input_metadata = (
+        property(attrgetter(f"_graph_node.{name}"), doc=getattr(Node, name).__doc__)
+        for name in ("next_functions", "metadata", "_input_metadata")
+    )
 
     @property
     def requires_grad(self) -> bool:
         """True."""
         return True
-
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own notes on this node."""
-        return self._graph_node.metadata
-
-    @property
-    def _input_metadata(self) -> Any:
-        return self._graph_node._input_metadata
 
     def name(self) -> str:
         """Return the name of the step, "<Function's name>Backward"."""
@@ -681,8 +673,7 @@ def _alias(tensor: Tensor, kept: set[int]) -> Tensor:
             "setup ctx inside the forward function itself."
         )
     with no_grad():
-        alias: Tensor = tensor.view_as(tensor)
-    return alias
+        return tensor.view_as(tensor)
 
 
 def _check_dirty(tensor: Tensor, is_input: bool, count: int) -> None:
@@ -712,6 +703,18 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class _Undefined(Function):
+    """Hands its input on; the gradient that it gives back is undefined."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        return args[0].view_as(args[0])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> None:
+        return None
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:

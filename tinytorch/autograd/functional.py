@@ -22,6 +22,7 @@ from tinytorch.ops.join import stack
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Tensors = tuple[Tensor, ...]
+Gradients = Sequence[Tensor | None]
 
 _OUTPUTS = "outputs of the user-provided function"
 
@@ -69,11 +70,8 @@ def jvp(
     `tinytorch.func.jvp` gives the same by forward mode, which takes less time and memory.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple of Tensors.
-        inputs: a Tensor or a tuple of Tensors.
         v: of the shapes of the inputs; may be None for a single input of one element.
-        create_graph: the results can be differentiated, also with respect to the inputs given.
-        strict: raise an error where an output does not depend on an input, rather than return zeros.
+        func, inputs, create_graph, strict: as for `vjp`.
 
     Returns:
         The outputs, and per output a Tensor of its shape.
@@ -99,8 +97,7 @@ def jvp(
         if strict:
             _check_all_tracked(backs, _CONSTANT_GRADIENT)
     with set_grad_enabled(create_graph or local.state.grad):
-        grads = _grad(backs, starts, vs, create_graph)
-        found = _zeros_for_none(grads, outs, create_graph, strict, _JVP)
+        found = _zeros_for_none(_grad(backs, starts, vs, create_graph), outs, create_graph, strict, _JVP)
     return _left(outs, several_out, create_graph), _left(found, several_out, create_graph)
 
 
@@ -115,10 +112,7 @@ def jacobian(
     """Return the Jacobian of a function: the derivative of each element of its outputs by each of its inputs.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple of Tensors.
-        inputs: a Tensor or a tuple of Tensors.
-        create_graph: the result can be differentiated, also with respect to the inputs given.
-        strict: raise an error where an output does not depend on an input, rather than return zeros.
+        func, inputs, create_graph, strict: as for `vjp`.
         vectorize: accepted; there is one walk for each row or column all the same.
         strategy: "reverse-mode", one walk backward for each element of the outputs; or "forward-mode" (for which
             PyTorch asks for `vectorize=True`), one call of `func` for each element of the inputs.
@@ -155,27 +149,13 @@ def jacobian(
             )
         rows = []
         for number, out in enumerate(outs):
-            found = [_row(out, unit, xs, create_graph, strict, number) for unit in unit_tensors(out)]
+            independent = (f"Output {number} of the user-provided function is independent of input {{}}.", _VJP[1])
+            gradients = (_grad((out,), xs, (unit,), create_graph, retain_graph=True) for unit in unit_tensors(out))
+            found = [_zeros_for_none(each, xs, create_graph, strict, independent) for each in gradients]
             columns = zip(*found, strict=True) if found else [()] * len(xs)
             blocks = [jacobian_block(column, 0, out, x) for column, x in zip(columns, xs, strict=True)]
             rows.append(_left(tuple(blocks), several, create_graph))
     return tuple(rows) if several_out else rows[0]
-
-
-def _row(out: Tensor, unit: Tensor, xs: Tensors, create_graph: bool, strict: bool, number: int) -> list[Tensor]:
-    """Return the gradients of one element of an output, the one where `unit` is 1."""
-    found = _grad((out,), xs, (unit,), create_graph, retain_graph=True)
-    for k, g in enumerate(found if strict else ()):
-        if g is None:
-            raise RuntimeError(
-                f"Output {number} of the user-provided function is independent of input {k}. {_NOT_STRICT}"
-            )
-        if create_graph and not g.requires_grad:
-            raise RuntimeError(
-                f"The jacobian of the user-provided function is independent of input {k}. {_NOT_STRICT[:-1]} when "
-                "create_graph=True."
-            )
-    return [zeros_like(x) if g is None else g for g, x in zip(found, xs, strict=True)]
 
 
 def jacobian_block(parts: Sequence[Tensor], dim: int, out: Tensor, x: Tensor) -> Tensor:
@@ -215,9 +195,7 @@ def _jacobian_forward(func: Callable[..., Any], inputs: Any, create_graph: bool,
 def forward_jacobian(func: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> list[list[Tensor]]:
     """Return the blocks `[i][j]` of the Jacobian for output i and input j, by one call for each element of the inputs.
 
-    Args:
-        func: takes the level (None when no tangents are wanted) and the inputs, returns a sequence of Tensors.
-        inputs: tensors, of any number.
+    `func` takes the level (None when no tangents are wanted) and the inputs, and returns a sequence of Tensors.
     """
     columns: list[list[list[Tensor]]] = [[] for _ in inputs]  # [input][element][output]
     outs: Sequence[Tensor] = ()
@@ -260,15 +238,12 @@ def hessian(
 
     Args:
         func: takes the inputs, returns a Tensor of one element.
-        inputs: a Tensor or a tuple of Tensors.
-        create_graph: the result can be differentiated, also with respect to the inputs given.
         strict: raise an error where the gradient does not depend on an input, rather than return zeros.
-        vectorize: accepted; there is one walk for each row or column all the same.
         outer_jacobian_strategy: how the gradient is differentiated, see `jacobian`.
+        inputs, create_graph, vectorize: as for `jacobian`.
 
     Returns:
-        A Tensor of shape `input.shape + input.shape`; for a tuple of inputs a tuple of tuples, `[i][j]` for inputs i
-        and j.
+        A Tensor of shape `input.shape + input.shape`; for several inputs a tuple of tuples, `[i][j]` for inputs i, j.
 
     Raises:
         RuntimeError: the function does not return a Tensor of one element; with `strict`, see there.
@@ -304,18 +279,14 @@ def vhp(
     """Return `func(*inputs)`, a scalar, and `v` times its Hessian.
 
     Args:
-        func: takes the inputs, returns a Tensor of one element.
-        inputs: a Tensor or a tuple of Tensors.
-        v: of the shapes of the inputs; may be None for a single input of one element.
-        create_graph: the results can be differentiated, also with respect to the inputs given.
-        strict: raise an error where the gradient does not depend on an input, rather than return zeros.
+        func, strict: as for `hessian`.
+        inputs, v, create_graph: as for `jvp`.
 
     Returns:
         The output, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
 
     Raises:
-        RuntimeError: the function does not return a Tensor of one element; `v` is missing or of the wrong shape; with
-            `strict`, see there.
+        RuntimeError: the function does not return one element; `v` is missing or of the wrong shape; see `strict`.
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
@@ -323,15 +294,7 @@ def vhp(
         >>> torch.autograd.functional.vhp(lambda x: (x ** 3).sum(), x, torch.ones(2))
         (tensor(9.), tensor([ 6., 12.]))
     """
-    with enable_grad():
-        several, xs = _as_tensors(inputs, "inputs", "vhp")
-        xs = _entered(xs, create_graph)
-        vs = _checked_vector(v, xs, several, create_graph, "vhp", _NO_VECTOR_IN)
-        out, gradient = _value_and_gradient(func, xs, "vhp", strict)
-    with set_grad_enabled(create_graph or local.state.grad):
-        grads = _grad(gradient, xs, vs, create_graph)
-        found = _zeros_for_none(grads, xs, create_graph, strict, _VHP)
-    return _left((out,), False, create_graph), _left(found, several, create_graph)
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(
@@ -339,22 +302,16 @@ def hvp(
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)`, a scalar, and its Hessian times `v`.
 
-    Where the function is twice continuously differentiable the Hessian is symmetric, and `vhp` gives the same in less
-    time.
+    Where the function is twice continuously differentiable the Hessian is symmetric, and `vhp` gives the same faster.
 
     Args:
-        func: takes the inputs, returns a Tensor of one element.
-        inputs: a Tensor or a tuple of Tensors.
-        v: of the shapes of the inputs; may be None for a single input of one element.
-        create_graph: the results can be differentiated, also with respect to the inputs given.
-        strict: raise an error where the gradient does not depend on an input, rather than return zeros.
+        func, inputs, v, create_graph, strict: as for `vhp`.
 
     Returns:
         The output, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
 
     Raises:
-        RuntimeError: the function does not return a Tensor of one element; `v` is missing or of the wrong shape; with
-            `strict`, see there.
+        RuntimeError: the function does not return one element; `v` is missing or of the wrong shape; see `strict`.
         TypeError: an input, output or `v` is no Tensor.
 
     Example:
@@ -362,16 +319,27 @@ def hvp(
         >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, torch.ones(2))
         (tensor(9.), tensor([ 6., 12.]))
     """
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(
+    function: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
+    """Return the value of a function, and `v` times its Hessian ("vhp") or its Hessian times `v` ("hvp")."""
     with enable_grad():
-        several, xs = _as_tensors(inputs, "inputs", "hvp")
+        several, xs = _as_tensors(inputs, "inputs", function)
         xs = _entered(xs, create_graph)
-        vs = _checked_vector(v, xs, several, create_graph, "hvp", _NO_VECTOR_IN)
-        out, gradient = _value_and_gradient(func, xs, "hvp", strict)
-        starts = tuple([zeros_like(x).requires_grad_() for x in xs])
-        backs = _grad(gradient, xs, starts, create_graph=True)
+        vs = _checked_vector(v, xs, several, create_graph, function, _NO_VECTOR_IN)
+        out = _scalar_output(func(*xs), function, strict)
+        ends = _grad((out,), xs, None, create_graph=True)
+        if strict:
+            _check_all_tracked(ends, _CONSTANT_JACOBIAN)
+        starts, independent = xs, _VHP
+        if function == "hvp":  # as `jvp` does it
+            starts, independent = tuple([zeros_like(x).requires_grad_() for x in xs]), _HVP
+            ends = _grad(ends, xs, starts, create_graph=True)
     with set_grad_enabled(create_graph or local.state.grad):
-        grads = _grad(backs, starts, vs, create_graph)
-        found = _zeros_for_none(grads, xs, create_graph, strict, _HVP)
+        found = _zeros_for_none(_grad(ends, starts, vs, create_graph), xs, create_graph, strict, independent)
     return _left((out,), False, create_graph), _left(found, several, create_graph)
 
 
@@ -427,11 +395,7 @@ def _checked_vector(
 
 
 def _grad(
-    outs: Sequence[Tensor | None],
-    xs: Tensors,
-    vectors: Sequence[Tensor | None] | None,
-    create_graph: bool,
-    retain_graph: bool | None = None,
+    outs: Gradients, xs: Tensors, vectors: Gradients | None, create_graph: bool, retain_graph: bool | None = None
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of those outputs that have any; None for inputs that none of them depends on."""
     pairs = [
@@ -456,25 +420,12 @@ def _scalar_output(result: Any, function: str, strict: bool) -> Tensor:
     return outs[0]
 
 
-def _value_and_gradient(
-    func: Callable[..., Any], xs: Tensors, function: str, strict: bool
-) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-    out = _scalar_output(func(*xs), function, strict)
-    gradient = _grad((out,), xs, None, create_graph=True)
-    if strict:
-        _check_all_tracked(gradient, _CONSTANT_JACOBIAN)
-    return out, gradient
-
-
 # Strict mode --------------------------------------------------------------------------------------
 
 _NOT_STRICT = "This is not allowed in strict mode."
-_NO_VECTOR_OUT = (
-    "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
-)
-_NO_VECTOR_IN = (
-    "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
-)
+_NO_VECTOR = "The vector v can only be None if {} a single Tensor with a single element."
+_NO_VECTOR_OUT = _NO_VECTOR.format("the user-provided function returns")
+_NO_VECTOR_IN = _NO_VECTOR.format("the input to the user-provided function is")
 _CONSTANT_GRADIENT = "The gradient with respect to input {} is independent of the inputs of the user-provided function."
 _CONSTANT_JACOBIAN = (
     "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
@@ -491,10 +442,7 @@ _JVP = (
     "backward trick to compute forward mode gradients.",
     _VJP[1],
 )
-_VHP = (
-    "The jacobian of the user-provided function is independent of input {}.",
-    "The hessian of the user-provided function is independent of input {}.",
-)
+_VHP = (_VJP[1], "The hessian of the user-provided function is independent of input {}.")
 _HVP = (
     "The hessian of the user-provided function is independent of entry {} in the grad_jacobian, as it prevents from "
     "using the double backward trick to replace forward mode AD.",
@@ -511,7 +459,7 @@ def _check_outputs(outs: Tensors, strict: bool) -> None:
             )
 
 
-def _check_all_tracked(tensors: Sequence[Tensor | None], otherwise: str) -> None:
+def _check_all_tracked(tensors: Gradients, otherwise: str) -> None:
     """Raise an error for the first tensor that is missing, or that cannot be differentiated."""
     for k, each in enumerate(tensors):
         if each is None:
@@ -521,7 +469,7 @@ def _check_all_tracked(tensors: Sequence[Tensor | None], otherwise: str) -> None
 
 
 def _zeros_for_none(
-    found: Sequence[Tensor | None], like: Tensors, create_graph: bool, strict: bool, independent: tuple[str, str]
+    found: Gradients, like: Tensors, create_graph: bool, strict: bool, independent: tuple[str, str]
 ) -> list[Tensor]:
     """Return the gradients with zeros where there is none, which in strict mode is an error."""
     for k, each in enumerate(found if strict else ()):

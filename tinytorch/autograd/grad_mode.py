@@ -142,10 +142,7 @@ class enable_grad(no_grad):
 
 
 class set_grad_enabled(_GradMode):
-    """Switch recording on or off at once; as a context manager, put the old state back at its end.
-
-    Args:
-        mode: whether to record.
+    """Switch recording on (True) or off at once; as a context manager, put the old state back at its end.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -180,9 +177,7 @@ class set_grad_enabled(_GradMode):
 class inference_mode(_Decorator):
     """Switch recording and version counting off: tensors made inside can never take part in recording.
 
-    Args:
-        mode: whether to switch it on (`inference_mode(False)` inside switches it off again), or the function that
-            it decorates.
+    `inference_mode(False)` inside switches it off again.
 
     Example:
         >>> with torch.inference_mode():

@@ -8,13 +8,14 @@ by row. In the fast mode each is reduced by random vectors: `u` over the rows, `
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tinytorch.autograd.function import Function
+from tinytorch.autograd.function import _Undefined
+from tinytorch.autograd.functional import unit_tensors
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.arithmetic import allclose
@@ -54,11 +55,9 @@ def gradcheck(
     multiplies by the gradient of the output, and that it takes undefined gradients for zeros.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple or list of Tensors; those that are not floating-point are
-            left aside.
+        func: takes the inputs, returns a Tensor or a tuple or list of Tensors, of which those of floats count.
         inputs: the arguments; those that require grad are to be float64, each element with memory of its own.
         eps: the step of the differences, to both sides.
-        atol, rtol: absolute and relative tolerance.
         raise_exception: raise GradcheckError where a check fails; else return False.
         nondet_tol: how much two backward passes may differ.
         check_undefined_grad: check that undefined gradients count as zeros, and undefined tangents in forward mode.
@@ -66,8 +65,6 @@ def gradcheck(
         check_batched_grad: check `grad(..., is_grads_batched=True)`.
         check_batched_forward_grad: accepted; forward mode goes through a batch vector by vector (see `func.vmap`), and
             each vector is what `check_forward_ad` checks.
-        check_forward_ad: check forward mode.
-        check_backward_ad: check backward mode.
         fast_mode: compare a random projection of each Jacobian. It costs a few calls per input, not one per element.
         masked: let gradients for a gradient of zeros be close to zero; else they are exactly zero.
 
@@ -223,7 +220,6 @@ def _check_inputs(arguments: tuple[Any, ...]) -> None:
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex.",
-                UserWarning,
                 stacklevel=3,
             )
         if each.numel() and any(stride == 0 < size - 1 for stride, size in zip(each.stride(), each.shape, strict=True)):
@@ -283,7 +279,7 @@ class _Problem:
         x = self.wanted[j]
         tangents: list[Tensor | None] = [zeros_like(each) for each in self.wanted]
         rows = []
-        for direction in _units(x) if u is None else [u.reshape(x.shape)]:
+        for direction in unit_tensors(x) if u is None else [u.reshape(x.shape)]:
             tangents[j] = direction
             rows.append(self.tangents(tangents))
         return self._by_rows(rows)
@@ -316,7 +312,7 @@ class _Problem:
     def _by_columns(self, output: Tensor, v: Tensor | None) -> list[Tensor]:
         count = output.numel() if v is None else 1
         jacobians = [each.detach().new_zeros((each.numel(), count)) for each in self.wanted]
-        for number, vector in enumerate(_units(output) if v is None else [v.reshape(output.shape)]):
+        for number, vector in enumerate(unit_tensors(output) if v is None else [v.reshape(output.shape)]):
             found = grad(output, self.wanted, vector, retain_graph=True, allow_unused=True)
             for jacobian, g in zip(jacobians, found, strict=True):
                 if g is None:
@@ -353,14 +349,6 @@ class _Problem:
                 primal = self.arguments[k].detach()
                 arguments[k] = primal if tangent is None else make_dual(primal, tangent)
             return [unpack_dual(each).tangent for each in self.evaluate(arguments)]
-
-
-def _units(like: Tensor) -> Iterator[Tensor]:
-    """Go through the unit vectors of the shape of `like`."""
-    for k in range(like.numel()):
-        unit = like.detach().new_zeros(like.shape)
-        unit.view(-1)[k] = 1
-        yield unit
 
 
 # Comparisons --------------------------------------------------------------------------------------
@@ -462,36 +450,16 @@ def _check_multiplies_by_gradient(problem: _Problem, masked: bool) -> None:
 def _check_batched_gradients(problem: _Problem) -> None:
     """Check that the gradients of a batch of vectors are those of each."""
     for output in problem.outputs:
-        vectors = _random_batch(output)
+        # The user's generator is left alone.
+        vectors: Tensor = randn((2, *output.shape), generator=Generator(), dtype=output.dtype)
         each = [grad(output, problem.wanted, vector, retain_graph=True, allow_unused=True) for vector in vectors]
         found = grad(output, problem.wanted, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True)
         for j, (batch, *rows) in enumerate(zip(found, *each, strict=True)):
             if batch is not None and not allclose(batch, stack(rows), problem.rtol, problem.atol):
-                raise GradcheckError(_mismatch_of_batch(f"input {j}", batch, stack(rows)))
-
-
-def _random_batch(like: Tensor) -> Tensor:
-    """Return two vectors of the shape of `like`; the user's generator is left alone."""
-    return randn((2, *like.shape), generator=Generator(), dtype=like.dtype)
-
-
-def _mismatch_of_batch(where: str, batch: Tensor, rows: Tensor) -> str:
-    return (
-        "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
-        f"For {where}, the batch gives:\n{batch}\nand its vectors one by one:\n{rows}\n"
-    )
-
-
-class _Undefined(Function):
-    """Hands its input on; the gradient that it gives back is undefined."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
-        return args[0].view_as(args[0])
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> None:
-        return None
+                raise GradcheckError(
+                    "gradcheck or gradgradcheck failed while testing batched gradient computation.\n"
+                    f"For input {j}, the batch gives:\n{batch}\nand its vectors one by one:\n{stack(rows)}\n"
+                )
 
 
 def _check_undefined_gradients(problem: _Problem) -> None:
@@ -521,7 +489,6 @@ def _warn_of_undefined_gradients() -> None:
         "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
         "break existing callers of this function. If this is true for you, you can call this function with "
         '"check_undefined_grad=False" to disable the feature',
-        UserWarning,
         stacklevel=4,
     )
 

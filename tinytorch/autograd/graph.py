@@ -87,8 +87,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str =
 
     Args:
         tensors: which; those that a backward does not come to are not waited for.
-        fn: in mode "all" called with a list of the gradients, None for those that are not computed; in mode "any"
-            with the gradient that came first.
+        fn: in mode "all" gets a list of the gradients, None for those not computed; in mode "any" the first gradient.
         mode: "all": after the last of the gradients; "any": after the first.
 
     Returns:

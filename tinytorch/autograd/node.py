@@ -48,8 +48,7 @@ def _next_functions(self: Node) -> tuple[tuple[Node | None, int], ...]:
 
 def _metadata(self: Node) -> dict[Any, Any]:
     """A dictionary for the user's own notes on this node."""
-    notes: dict[Any, Any] = self.__dict__.setdefault("_metadata", {})
-    return notes
+    return self.__dict__.setdefault("_metadata", {})
 
 
 def _input_metadata(self: Node) -> tuple[InputMetadata, ...]:
@@ -192,8 +191,7 @@ def _shown(self: OpNode) -> Any:
         for source, name in self._shown_names().items():
             setattr(cls, f"_saved_{name}", property(functools.partial(_saved_value, name=name)))
             if source[0] in TENSORS:
-                raw = property(functools.partial(_raw_saved_value, name=name))
-                setattr(cls, f"_raw_saved_{name}", raw)
+                setattr(cls, f"_raw_saved_{name}", property(functools.partial(_raw_saved_value, name=name)))
     return self
 
 

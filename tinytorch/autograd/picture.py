@@ -188,18 +188,12 @@ class Picture:
             ValueError: the name ends otherwise.
         """
         suffix = os.path.splitext(os.fspath(path))[1].lower()
-        if suffix == ".svg":
-            text = self.svg
-        elif suffix in (".dot", ".gv"):
-            text = self.dot
-        elif suffix == ".mmd":
-            text = self.mermaid
-        elif suffix == ".md":
-            text = f"```mermaid\n{self.mermaid}\n```"
-        else:
+        languages = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid"}
+        if suffix not in languages:
             raise ValueError(f"a picture is saved as .svg, .dot, .gv, .mmd or .md, not as '{suffix}'")
+        text: str = getattr(self, languages[suffix])
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write((f"```mermaid\n{text}\n```" if suffix == ".md" else text) + "\n")
 
     def _kinds(self) -> list[str]:
         present = {box.kind for box in self._boxes}
@@ -345,8 +339,7 @@ _SWEEPS = 8
 class Layout:
     """Where boxes and lines go.
 
-    A *port* is a pair (box, output). What leads from a port past layers does so in one line of bends for all its
-    targets.
+    A *port* is a pair (box, output). What leads from it past layers does so in one line of bends for all its targets.
 
     Attributes:
         layer, width, height, x: per item (the boxes, then the bends); `x` is the centre.

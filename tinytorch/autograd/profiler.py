@@ -17,7 +17,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any
 
@@ -93,7 +93,7 @@ class Recorder(DispatchMode):
         if notes is not None:
             notes.shape = getattr(result, "shape", ())
             if self._memory and run is caller:
-                notes.memory = _allocated(result, (*args, *kwargs.values()))
+                notes.memory = allocated(result, (*args, *kwargs.values()))
         return result
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
@@ -134,10 +134,8 @@ class Recorder(DispatchMode):
         return found
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Notes:
-        shapes = []
-        if self._shapes:
-            for each in (*args, *kwargs.values()):
-                shapes.append(list(each._array.shape) if isinstance(each, Tensor) else [])
+        given = (*args, *kwargs.values()) if self._shapes else ()
+        shapes = [list(each._array.shape) if isinstance(each, Tensor) else [] for each in given]
         return _Notes(shapes, _stack() if self._stack else [])
 
 
@@ -145,20 +143,20 @@ def _current() -> Recorder | None:
     return next((mode for mode in local.state.modes or () if isinstance(mode, Recorder)), None)
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
-    """Yield the tensors among values, and in the sequences among them."""
-    for each in values:
-        if isinstance(each, Tensor):
-            yield each
-        elif isinstance(each, (list, tuple)):
-            yield from _tensors(each)
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Give the tensors in nested lists, tuples and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(each)
 
 
-def _allocated(result: Any, given: tuple[Any, ...]) -> int:
+def allocated(result: Any, given: Any) -> int:
     """Return the bytes of a result that are new memory, not that of an argument."""
-    arrays = [tensor._array for tensor in _tensors(given)]
+    arrays = [tensor._array for tensor in tensors_in(given)]
     size = 0
-    for tensor in _tensors((result,)):
+    for tensor in tensors_in(result):
         if not any(np.may_share_memory(tensor._array, array) for array in arrays):
             size += tensor._array.nbytes
     return size
@@ -316,11 +314,8 @@ class profile:
                 "tinytorch does not have"
             )
         if use_cuda:
-            warnings.warn(
-                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            text = "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead."
+            warnings.warn(text, FutureWarning, stacklevel=2)
             use_device = "cuda"
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
@@ -378,14 +373,14 @@ class profile:
         return bool(self._recorders and self._recorders[-1].stopped)
 
     def __str__(self) -> str:
-        if not self._finished and self._function_events is None:
-            return "<unfinished torch.autograd.profile>"
-        return str(self.function_events)
+        return self._shown(str)
 
     def __repr__(self) -> str:
-        if not self._finished and self._function_events is None:
-            return "<unfinished torch.autograd.profile>"
-        return repr(self.function_events)
+        return self._shown(repr)
+
+    def _shown(self, text_of: Callable[[Any], str]) -> str:
+        finished = self._finished or self._function_events is not None
+        return text_of(self.function_events) if finished else "<unfinished torch.autograd.profile>"
 
     def table(
         self,
@@ -456,11 +451,7 @@ class profile:
 class record_function(contextlib.ContextDecorator):
     """Give what runs inside a name of its own in the profile of this thread, if there is one.
 
-    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`).
-
-    Args:
-        name: the name of the event.
-        args: accepted; PyTorch keeps it for observers.
+    A context manager (`with record_function("load"):`) and a decorator (`@record_function("load")`); `args` is kept.
 
     Raises:
         RuntimeError: the name is no string.
@@ -500,7 +491,6 @@ class emit_nvtx:
 
     Args:
         enabled: False to do nothing.
-        record_shapes: accepted.
 
     Raises:
         AssertionError: it is entered.
@@ -526,10 +516,6 @@ class emit_nvtx:
 
 class emit_itt(emit_nvtx):
     """Mark every op for Intel's VTune: left out.
-
-    Args:
-        enabled: False to do nothing.
-        record_shapes: accepted.
 
     Raises:
         NotImplementedError: it is entered.

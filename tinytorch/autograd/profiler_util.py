@@ -37,6 +37,11 @@ class Interval:
         return self.end - self.start
 
 
+def _as_text(name: str) -> property:
+    """Return the property that is a time with its unit."""
+    return property(lambda self: _format_time(getattr(self, name)), doc=f"`{name}` with its unit.")
+
+
 class FormattedTimesMixin:
     """What an event and an average have in common: times in microseconds, and what a CPU has none of."""
 
@@ -65,20 +70,9 @@ class FormattedTimesMixin:
         """The time of one call on average."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
-    @property
-    def cpu_time_str(self) -> str:
-        """`cpu_time` with its unit."""
-        return _format_time(self.cpu_time)
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        """`cpu_time_total` with its unit."""
-        return _format_time(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        """`self_cpu_time_total` with its unit."""
-        return _format_time(self.self_cpu_time_total)
+    cpu_time_str = _as_text("cpu_time")
+    cpu_time_total_str = _as_text("cpu_time_total")
+    self_cpu_time_total_str = _as_text("self_cpu_time_total")
 
 
 class FunctionEvent(FormattedTimesMixin):

@@ -101,10 +101,6 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors on the CPU until backward needs them. On the CPU, where all tensors are, nothing changes.
 
-    Args:
-        pin_memory: accepted; there is no device to copy to.
-        device_type: accepted for the same reason.
-
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> with torch.autograd.graph.save_on_cpu():

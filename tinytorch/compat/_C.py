@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from tinytorch.autograd import saved as _saved
-from tinytorch.autograd.function import Function
+from tinytorch.autograd.function import _Undefined
 from tinytorch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from tinytorch.autograd.node import SavedTensor
 from tinytorch.core import tensor as _tensor
@@ -111,16 +111,8 @@ class _nn:
         return where if where is None else device(where), kind, non_blocking, form
 
 
-class _UndefinedGrad(Function):
+class _UndefinedGrad(_Undefined):
     """Passes its input on; what comes before it gets no gradient at all."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> None:
-        return None
 
 
 class _functions:

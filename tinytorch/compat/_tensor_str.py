@@ -27,8 +27,7 @@ def _tensor_str(self: Tensor, indent: int) -> str:
     """Return the elements of a tensor in brackets, lines after the first indented by `indent` spaces.
 
     Example:
-        >>> from tinytorch._tensor_str import _tensor_str
-        >>> _tensor_str(torch.ones(2), 0)
+        >>> torch._tensor_str._tensor_str(torch.ones(2), 0)
         '[1., 1.]'
     """
     return _format_elements(self._array, self.dtype, indent)

@@ -25,8 +25,7 @@ def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     """Return the elements of tensors, one after the other.
 
     Example:
-        >>> from tinytorch._utils import _flatten_dense_tensors
-        >>> _flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
+        >>> torch._utils._flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
         tensor([1., 0., 0.])
     """
     return cat([tensor.reshape(-1) for tensor in tensors])

@@ -39,7 +39,6 @@ def answering(name: str, function: Callable[..., Any], does: str, example: str =
     """Return a function that always answers the same, with its name, a docstring, and an example in it.
 
     Args:
-        name: what it is called.
         function: a lambda with PyTorch's parameters that returns the answer.
         does: what the docstring says.
         example: lines as in an interpreter. By default a call without arguments, and what it returns.

@@ -37,7 +37,6 @@ def compile(
     """Return the function itself, or a module that calls the one given. Without one, return a decorator that does so.
 
     Args:
-        model: a function or module.
         fullgraph, dynamic, backend, mode, options, name, disable, recompile_limit, isolate_recompiles, shapes_spec:
             have no effect.
 
@@ -182,7 +181,6 @@ def cond(
 
     Args:
         pred: a bool, or a tensor of one element.
-        true_fn, false_fn: functions of the operands.
         operands: nested tuples, lists and dicts of tensors.
 
     Raises:
@@ -211,7 +209,6 @@ def while_loop(
     Args:
         cond_fn: returns a bool, or a tensor of one element.
         body_fn: returns as many values as it is given.
-        carried_inputs: the first values.
 
     Raises:
         RuntimeError: `body_fn` returns another number of values.

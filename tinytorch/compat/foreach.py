@@ -65,19 +65,9 @@ def _numbers(function: str, tensors: Tensors, value: Any) -> Iterable[Any]:
 def _of_one(name: str, function: str) -> Callable[..., Any]:
     method = getattr(Tensor, name)
 
-    def each(self: Tensors) -> tuple[Any, ...]:
-        return tuple([method(x) for x in _checked(function, self)])
-
-    return each
-
-
-def _of_one_in_place(name: str, function: str) -> Callable[..., Any]:
-    method = getattr(Tensor, name)
-
     def each(self: Tensors) -> Tensors:
-        for x in _checked(function, self):
-            method(x)
-        return self
+        made = [method(x) for x in _checked(function, self)]
+        return self if name.endswith("_") else tuple(made)
 
     return each
 
@@ -97,23 +87,12 @@ def _two(name: str) -> Callable[..., Any]:
 def _of_two(name: str, function: str) -> Callable[..., Any]:
     call = _two(name)
 
-    def each(self: Any, other: Any, **alpha: Any) -> tuple[Any, ...]:
+    def each(self: Any, other: Any, **alpha: Any) -> Tensors:
         if name == "pow" and isinstance(self, (int, float)):
             return tuple([self**y for y in _checked(function, other)])
         beside = _beside(function, _checked(function, self), other)
-        return tuple([call(x, y, **alpha) for x, y in zip(self, beside, strict=False)])
-
-    return each
-
-
-def _of_two_in_place(name: str, function: str) -> Callable[..., Any]:
-    call = _two(name)
-
-    def each(self: Tensors, other: Any, **alpha: Any) -> Tensors:
-        beside = _beside(function, _checked(function, self), other)
-        for x, y in zip(self, beside, strict=False):
-            call(x, y, **alpha)
-        return self
+        made = [call(x, y, **alpha) for x, y in zip(self, beside, strict=False)]
+        return self if name.endswith("_") else tuple(made)
 
     return each
 
@@ -154,8 +133,7 @@ def _norm(self: Tensors, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
 
 
 def _powsum(self: Tensors, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
-    checked = _checked("_foreach_powsum", self)
-    return tuple([x.abs().pow(ord).sum(dtype=dtype) for x in checked])
+    return tuple([x.abs().pow(ord).sum(dtype=dtype) for x in _checked("_foreach_powsum", self)])
 
 
 def functions() -> dict[str, Callable[..., Any]]:
@@ -175,13 +153,13 @@ def functions() -> dict[str, Callable[..., Any]]:
 
     for name in _OF_ONE.split():
         enter(name, _of_one, f"Return `{name}` of each tensor.")
-        enter(f"{name}_", _of_one_in_place, f"Do `{name}_` to each tensor.")
+        enter(f"{name}_", _of_one, f"Do `{name}_` to each tensor.")
     enter("clone", _of_one, "Return a copy of each tensor.")
     enter("max", _of_one, "Return the greatest element of each tensor.")
-    enter("zero_", _of_one_in_place, "Fill each tensor with zeros.")
+    enter("zero_", _of_one, "Fill each tensor with zeros.")
     for name in _OF_TWO.split():
         enter(name, _of_two, f"Return `{name}` of each tensor and a number, or its partner in a list.")
-        enter(f"{name}_", _of_two_in_place, f"Do `{name}_` to each tensor.")
+        enter(f"{name}_", _of_two, f"Do `{name}_` to each tensor.")
     enter("mm", _of_two, "Return the product of each matrix with its partner in a list.")
     for name in ("addcdiv", "addcmul"):
         enter(name, _of_three, f"Return `{name}` of each tensor and its partners in two lists.")

@@ -21,8 +21,7 @@ class Future(Generic[T]):
         devices: on which devices the result's tensors may be; only None and an empty list, for the CPU.
 
     Example:
-        >>> from tinytorch.futures import Future
-        >>> future = Future()
+        >>> future = torch.futures.Future()
         >>> double = future.then(lambda done: 2 * done.value())
         >>> future.set_result(21)
         >>> double.wait()

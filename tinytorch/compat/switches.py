@@ -78,14 +78,10 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         True
         >>> torch.use_deterministic_algorithms(False)
     """
-    if not isinstance(mode, bool):
-        raise TypeError(
-            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
-        )
-    if not isinstance(warn_only, bool):
-        raise TypeError(
-            f"_set_deterministic_algorithms(): argument 'warn_only' must be bool, not {type(warn_only).__name__}"
-        )
+    for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            kind = type(value).__name__
+            raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {kind}")
     _deterministic[:] = [mode, warn_only]
 
 
@@ -179,18 +175,14 @@ def set_float32_matmul_precision(precision: str) -> None:
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
             "setFloat32MatmulPrecision call has no effect.",
-            UserWarning,
             stacklevel=2,
         )
         return
     _precision[0] = precision
     # What programs see of it elsewhere.
-    mkldnn.matmul.fp32_precision = _NAMES[precision]
+    mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
     cuda.matmul.allow_tf32 = precision != "highest"
     cuda.matmul.fp32_precision = "tf32" if cuda.matmul.allow_tf32 else "ieee"
-
-
-_NAMES = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
@@ -276,7 +268,6 @@ def set_default_tensor_type(t: Any, /) -> None:
     warnings.warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
-        UserWarning,
         stacklevel=2,
     )
     if isinstance(t, str) and t.startswith("torch.cuda."):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = ["TorchVersion"]
@@ -43,6 +44,16 @@ def _key(text: str) -> tuple[Any, ...] | None:
     return tuple(release), stage, -1 if post is None else int(post or 0), dev, tuple(local)
 
 
+def _by_order(holds: Callable[[int, int], bool]) -> Any:
+    """Return a method that compares a version with another by their order."""
+
+    def compare(self: TorchVersion, other: Any) -> Any:
+        order = self._order(other)
+        return NotImplemented if order is None else holds(order, 0)
+
+    return compare
+
+
 class TorchVersion(str):
     """A version as text, which is compared as versions are, with texts or tuples of numbers.
 
@@ -66,24 +77,7 @@ class TorchVersion(str):
         a, b = (str(self), str(other)) if mine is None or its is None else (mine, its)
         return (a > b) - (a < b)  # type: ignore[operator]
 
-    def __eq__(self, other: object) -> Any:
-        order = self._order(other)
-        return NotImplemented if order is None else order == 0
-
-    def __lt__(self, other: Any) -> Any:
-        order = self._order(other)
-        return NotImplemented if order is None else order < 0
-
-    def __le__(self, other: Any) -> Any:
-        order = self._order(other)
-        return NotImplemented if order is None else order <= 0
-
-    def __gt__(self, other: Any) -> Any:
-        order = self._order(other)
-        return NotImplemented if order is None else order > 0
-
-    def __ge__(self, other: Any) -> Any:
-        order = self._order(other)
-        return NotImplemented if order is None else order >= 0
-
+    __eq__, __lt__, __le__, __gt__, __ge__ = map(
+        _by_order, (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)
+    )
     __hash__ = str.__hash__

@@ -26,29 +26,20 @@ def is_available() -> bool:
     return False
 
 
-def is_initialized() -> bool:
-    """Return False."""
-    return False
+def _false(name: str) -> Callable[[], bool]:
+    def answer() -> bool:
+        """Return False."""
+        return False
+
+    answer.__name__ = answer.__qualname__ = name
+    return answer
 
 
-def is_gloo_available() -> bool:
-    """Return False."""
-    return False
-
-
-def is_nccl_available() -> bool:
-    """Return False."""
-    return False
-
-
-def is_mpi_available() -> bool:
-    """Return False."""
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    """Return False."""
-    return False
+is_initialized = _false("is_initialized")
+is_gloo_available = _false("is_gloo_available")
+is_nccl_available = _false("is_nccl_available")
+is_mpi_available = _false("is_mpi_available")
+is_torchelastic_launched = _false("is_torchelastic_launched")
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:

@@ -15,8 +15,6 @@ def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
 
     The stacked parameters are new leaves.
 
-    Args:
-        models: the modules.
 
     Returns:
         (parameters by name, buffers by name).
@@ -54,16 +52,9 @@ def _stacked(states: list[Tensors]) -> Tensors:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let each batch normalization in `root` use the statistics of its batch only, and keep none: in place.
+    """Let each batch normalization in `root` use the statistics of its batch only, in place, and return `root`.
 
-    A transform of a module that is in training mode needs this: what is written to running statistics during the
-    transform would leave it.
-
-    Args:
-        root: the module; it may be a batch normalization itself.
-
-    Returns:
-        `root`.
+    A transform of a module in training mode needs this: what is written to running statistics inside would leave it.
 
     Example:
         >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None

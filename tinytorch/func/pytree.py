@@ -26,8 +26,7 @@ class SequenceKey:
     """The place of an item in a list or tuple.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.SequenceKey(1).get([5, 6])
+        >>> torch.utils._pytree.SequenceKey(1).get([5, 6])
         6
     """
 
@@ -46,8 +45,7 @@ class MappingKey:
     """The key of an item in a dictionary.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.MappingKey("a").get({"a": 5})
+        >>> torch.utils._pytree.MappingKey("a").get({"a": 5})
         5
     """
 
@@ -66,8 +64,7 @@ class GetAttrKey:
     """The name of an item in a named tuple.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.GetAttrKey("values").get(torch.tensor([1, 3]).max(0))
+        >>> torch.utils._pytree.GetAttrKey("values").get(torch.tensor([1, 3]).max(0))
         tensor(3)
     """
 
@@ -117,20 +114,20 @@ def _places(container: Any, context: Any) -> list[Any]:
     return [SequenceKey(i) for i in range(len(container))]
 
 
+def _mapping(kind: Callable[[Any], Any]) -> _Kind:
+    return _Kind(
+        lambda x: (list(x.values()), list(x)),
+        lambda items, keys: kind(zip(keys, items, strict=True)),
+        lambda _, keys: [MappingKey(key) for key in keys],
+    )
+
+
 _kinds: dict[Any, _Kind] = {
     list: _Kind(lambda x: (x, None), lambda items, _: items, _places),
     tuple: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
     Size: _Kind(lambda x: (list(x), None), lambda items, _: tuple(items), _places),
-    dict: _Kind(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: dict(zip(keys, items, strict=True)),
-        lambda _, keys: [MappingKey(key) for key in keys],
-    ),
-    OrderedDict: _Kind(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
-        lambda _, keys: [MappingKey(key) for key in keys],
-    ),
+    dict: _mapping(dict),
+    OrderedDict: _mapping(OrderedDict),
     defaultdict: _Kind(
         lambda x: (list(x.values()), [x.default_factory, list(x)]),
         lambda items, made_of: defaultdict(made_of[0], zip(made_of[1], items, strict=True)),
@@ -261,8 +258,7 @@ class TreeSpec:
             ValueError: there are more or fewer than it has.
 
         Example:
-            >>> from tinytorch.func import pytree
-            >>> leaves, structure = pytree.flatten({"a": (1, 2)})
+            >>> leaves, structure = torch.utils._pytree.tree_flatten({"a": (1, 2)})
             >>> structure.unflatten([5, 6])
             {'a': (5, 6)}
         """
@@ -281,8 +277,7 @@ class TreeSpec:
             ValueError: `tree` has another structure above them.
 
         Example:
-            >>> from tinytorch.func import pytree
-            >>> _, structure = pytree.flatten([0, 0])
+            >>> _, structure = torch.utils._pytree.tree_flatten([0, 0])
             >>> structure.flatten_up_to([(1, 2), 3])
             [(1, 2), 3]
         """
@@ -327,12 +322,10 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of `tree`, in order, and its structure.
 
     Args:
-        tree: any value.
         is_leaf: takes a container too for a leaf where this returns True.
 
     Example:
-        >>> from tinytorch.func.pytree import flatten
-        >>> flatten([1, {"a": 2}])
+        >>> torch.utils._pytree.tree_flatten([1, {"a": 2}])
         ([1, 2], TreeSpec(list, None, [*,
           TreeSpec(dict, ['a'], [*])]))
     """
@@ -377,8 +370,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
     """Return `tree` with `func` of each leaf, and of what `rests` have in its place, in its place.
 
     Example:
-        >>> from tinytorch.utils._pytree import tree_map
-        >>> tree_map(lambda x, y: x + y, [1, {"a": 2}], [10, {"a": 20}])
+        >>> torch.utils._pytree.tree_map(lambda x, y: x + y, [1, {"a": 2}], [10, {"a": 20}])
         [11, {'a': 22}]
     """
     leaves, structure = flatten(tree, is_leaf)
@@ -389,9 +381,8 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
     """Call `func` as `tree_map` does, and return `tree` itself.
 
     Example:
-        >>> from tinytorch.func import pytree
         >>> tree = [torch.ones(1), torch.zeros(1)]
-        >>> _ = pytree.tree_map_(lambda x: x.add_(1), tree)
+        >>> _ = torch.utils._pytree.tree_map_(lambda x: x.add_(1), tree)
         >>> tree
         [tensor([2.]), tensor([1.])]
     """
@@ -406,8 +397,7 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], 
         TypeError: it is neither a type, a tuple of types nor a function.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_map(pytree.map_only(int)(lambda x: x + 1), [1, "a"])
+        >>> torch.utils._pytree.tree_map(torch.utils._pytree.map_only(int)(lambda x: x + 1), [1, "a"])
         [2, 'a']
     """
     kinds = type_or_types_or_pred
@@ -430,8 +420,7 @@ def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tre
     """Return `tree` with `func` of each leaf of a type (or that a function accepts) in its place.
 
     Example:
-        >>> from tinytorch.utils._pytree import tree_map_only
-        >>> tree_map_only(int, lambda x: x + 1, [1, "a", (2.5, 3)])
+        >>> torch.utils._pytree.tree_map_only(int, lambda x: x + 1, [1, "a", (2.5, 3)])
         [2, 'a', (2.5, 4)]
     """
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
@@ -441,9 +430,8 @@ def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tr
     """Call `func` as `tree_map_only` does, and return `tree` itself.
 
     Example:
-        >>> from tinytorch.func import pytree
         >>> tree = [torch.ones(1), 2]
-        >>> _ = pytree.tree_map_only_(torch.Tensor, lambda x: x.add_(1), tree)
+        >>> _ = torch.utils._pytree.tree_map_only_(torch.Tensor, lambda x: x.add_(1), tree)
         >>> tree
         [tensor([2.]), 2]
     """
@@ -454,8 +442,7 @@ def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
     """Give the leaves of a tree.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> list(pytree.tree_iter({"a": (1, 2), "b": 3}))
+        >>> list(torch.utils._pytree.tree_iter({"a": (1, 2), "b": 3}))
         [1, 2, 3]
     """
     return iter(flatten(tree, is_leaf)[0])
@@ -465,8 +452,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """Return the leaves of a tree.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_leaves({"a": (1, 2), "b": 3})
+        >>> torch.utils._pytree.tree_leaves({"a": (1, 2), "b": 3})
         [1, 2, 3]
     """
     return flatten(tree, is_leaf)[0]
@@ -476,8 +462,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """Return the structure of a tree.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_structure([1, 2]) == pytree.tree_structure([3, 4])
+        >>> torch.utils._pytree.tree_structure([1, 2]) == torch.utils._pytree.tree_structure([3, 4])
         True
     """
     return flatten(tree, is_leaf)[1]
@@ -487,8 +472,7 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether a value is a leaf.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_is_leaf(1), pytree.tree_is_leaf([1])
+        >>> torch.utils._pytree.tree_is_leaf(1), torch.utils._pytree.tree_is_leaf([1])
         (True, False)
     """
     return _kind_of(tree) is None or (is_leaf is not None and is_leaf(tree))
@@ -498,8 +482,7 @@ def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
     """Return whether `pred` holds for all leaves.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_all(lambda x: x > 1, {"a": (1, 2), "b": 3})
+        >>> torch.utils._pytree.tree_all(lambda x: x > 1, {"a": (1, 2), "b": 3})
         False
     """
     return all(map(pred, tree_iter(tree, is_leaf)))
@@ -509,8 +492,7 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
     """Return whether `pred` holds for a leaf.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_any(lambda x: x > 2, {"a": (1, 2), "b": 3})
+        >>> torch.utils._pytree.tree_any(lambda x: x > 2, {"a": (1, 2), "b": 3})
         True
     """
     return any(map(pred, tree_iter(tree, is_leaf)))
@@ -520,8 +502,7 @@ def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
     """Return whether `pred` holds for all leaves of a type.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
+        >>> torch.utils._pytree.tree_all_only(int, lambda x: x > 0, [1, "a"])
         True
     """
     return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
@@ -531,8 +512,7 @@ def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
     """Return whether `pred` holds for a leaf of a type.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
+        >>> torch.utils._pytree.tree_any_only(int, lambda x: x > 1, [1, "a"])
         False
     """
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
@@ -573,9 +553,8 @@ def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tupl
     """Return pairs of path and leaf, and the structure.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> leaves, _ = pytree.tree_flatten_with_path({"a": (5, 6)})
-        >>> [(pytree.keystr(path), leaf) for path, leaf in leaves]
+        >>> leaves, _ = torch.utils._pytree.tree_flatten_with_path({"a": (5, 6)})
+        >>> [(torch.utils._pytree.keystr(path), leaf) for path, leaf in leaves]
         [("['a'][0]", 5), ("['a'][1]", 6)]
     """
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
@@ -585,8 +564,7 @@ def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf
     """Return `tree` with `func(path, leaf, …)` in the place of each leaf; see `tree_map`.
 
     Example:
-        >>> from tinytorch.func import pytree
-        >>> pytree.tree_map_with_path(lambda path, x: pytree.keystr(path), {"a": (5, 6)})
+        >>> torch.utils._pytree.tree_map_with_path(lambda path, x: torch.utils._pytree.keystr(path), {"a": (5, 6)})
         {'a': ("['a'][0]", "['a'][1]")}
     """
     pairs, structure = tree_flatten_with_path(tree, is_leaf)

@@ -102,11 +102,11 @@ def _side(text: str) -> Side:
             if inside:
                 side.append([])
             continue
+        if not inside:
+            side.append([])
         if token.isdigit():
             if token != "1":
                 raise ValueError("rearrange only supports unnamed axes of size 1")
-            if not inside:
-                side.append([])
             continue
         if not re.match(r"[\w…]", token):
             raise ValueError(f"Unknown character {token!r}")
@@ -115,10 +115,7 @@ def _side(text: str) -> Side:
         if token in seen:
             raise ValueError(f"Indexing expression contains duplicate dimension {token!r}")
         seen.add(token)
-        if inside:
-            side[-1].append(token)
-        else:
-            side.append([token])
+        side[-1].append(token)
     if inside:
         raise ValueError(f"Imbalanced parentheses in expression: {text!r}")
     return side

@@ -285,8 +285,7 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
         has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
 
     Returns:
-        A function of the same arguments, which returns a gradient of the structure of the argument; for a tuple of
-        `argnums`, a tuple.
+        A function of the same arguments that returns a gradient structured as the argument; a tuple for several.
 
     Raises:
         RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
@@ -437,8 +436,7 @@ def jacrev(
     There is one walk backward for each element of the output: for more outputs than inputs `jacfwd` is faster.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        argnums: the position, or positions, of the arguments to differentiate by.
+        func, argnums: as for `vjp` and `grad`.
         has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
         chunk_size: accepted; rows are computed one by one.
 
@@ -491,18 +489,16 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
     """Return `func(*primals)` and its Jacobian times `tangents`, by forward mode.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
         primals: the tuple of its arguments.
         tangents: of the structure and shapes of `primals`.
         strict: raise an error for an output that does not depend on the inputs, rather than return zeros.
-        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
+        func, has_aux: as for `vjp`.
 
     Returns:
         `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
 
     Raises:
-        RuntimeError: `primals` is no tuple; `tangents` has another structure or shape; `func` does not return
-            tensors; with `strict`, see there.
+        RuntimeError: `primals` is no tuple; `tangents` has another form; `func` returns no tensors; see `strict`.
 
     Example:
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
@@ -604,8 +600,7 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
     """Return the function that computes the Hessian of a function: `jacfwd(jacrev(func))`.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        argnums: the position, or positions, of the arguments to differentiate by.
+        func, argnums: as for `jacrev`.
 
     Returns:
         A function of the same positional arguments, which returns tensors of shape
@@ -625,8 +620,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     `func` runs once, and the graph is kept: for many tangents that takes less time than `jvp`, and more memory.
 
     Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        *primals: its arguments.
+        func, *primals: as for `vjp`.
 
     Returns:
         `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure.
@@ -679,7 +673,6 @@ def vmap(
     of a loop over the batch, also inside of other transforms and with others inside.
 
     Args:
-        func: a function of tensors, and containers of them, that returns such.
         in_dims: the dimension of the batch in the arguments: one for all, or a tuple with one per argument, nested as
             far as dimensions differ; None where the whole is given to each run, as keyword arguments are.
         out_dims: where it goes in the results; None (which takes the first run's) where they do not depend on it.
@@ -758,11 +751,9 @@ def vmap(
 def functionalize(func: Function, *, remove: str = "mutations") -> Function:
     """Return a function that computes what `func` computes, in which compilers find no writes in place.
 
-    There is no tracing compiler here that would look: the function is `func` itself under its name, and what it
-    writes to its arguments it writes.
+    No tracing compiler would look here: it is `func` itself under its name, and what it writes to arguments it writes.
 
     Args:
-        func: a function of tensors.
         remove: "mutations", or "mutations_and_views".
 
     Raises:
@@ -788,11 +779,9 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the plain value of a tensor inside of a transform: without graph and tangents. For debuggers.
 
-    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run of the function
-    got.
+    Inside it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element that this run got.
 
     Args:
-        tensor: the tensor.
         recurse: accepted; the reverse transforms around share one graph, and all of them go at once.
 
     Example:
@@ -805,8 +794,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """
     around = _Surroundings(leaves=False)
     if around.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
-        plain: Tensor = wrap(tensor._array.copy())  # a tangent would stay with the array
-        return plain
+        return wrap(tensor._array.copy())  # a tangent would stay with the array
     return tensor
 
 

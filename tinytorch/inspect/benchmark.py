@@ -129,12 +129,10 @@ class Measurement:
         number_per_run: how often the statement ran for each time.
         raw_times: the times, in seconds.
         task_spec: what was measured; its fields are also attributes of the measurement.
-        metadata: whatever you like.
 
     Example:
         >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
-        >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
-        >>> measurement.median
+        >>> Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass")).median
         2.5
     """
 
@@ -172,8 +170,7 @@ class Measurement:
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
-            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
-            >>> measurement.median
+            >>> Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass")).median
             2.5
         """
         return self._quantile(0.5)
@@ -184,8 +181,7 @@ class Measurement:
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
-            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
-            >>> measurement.mean
+            >>> Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass")).mean
             2.5
         """
         return statistics.fmean(self.times) if self.raw_times else -1.0
@@ -196,8 +192,7 @@ class Measurement:
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
-            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
-            >>> measurement.iqr
+            >>> Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass")).iqr
             1.5
         """
         return self._quantile(0.75) - self._quantile(0.25)
@@ -236,8 +231,7 @@ class Measurement:
 
         Example:
             >>> from tinytorch.utils.benchmark import Measurement, TaskSpec
-            >>> measurement = Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass"))
-            >>> measurement.title
+            >>> Measurement(1, [1.0, 2.0, 3.0, 4.0], TaskSpec("x + 1", "pass")).title
             'x + 1'
         """
         return self.task_spec.title
@@ -250,11 +244,8 @@ class Measurement:
     def __repr__(self) -> str:
         n = len(self.raw_times)
         unit, scale = select_unit(self.median)
-        lines = [
-            f"{object.__repr__(self)}",
-            self.task_spec.summarize(),
-            f"  {'Median: ' if n > 1 else ''}{self.median / scale:.2f} {unit}",
-        ]
+        median = f"  {'Median: ' if n > 1 else ''}{self.median / scale:.2f} {unit}"
+        lines = [object.__repr__(self), self.task_spec.summarize(), median]
         if n >= 4:
             low, high = self._quantile(0.25) / scale, self._quantile(0.75) / scale
             lines.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low:.2f} to {high:.2f})")
@@ -285,7 +276,6 @@ class Timer:
         globals: the names that the statement may use; "torch" is added.
         label, sub_label, description, env: names to show the measurement with.
         num_threads: see `torch.set_num_threads`.
-        language: "python".
 
     Raises:
         ValueError: the statement is no text; `global_setup` is not empty.
@@ -331,9 +321,6 @@ class Timer:
     def _time(self, number: int) -> float:
         return max(self._timer.timeit(number), 1e-9)
 
-    def _measurement(self, number: int, times: list[float]) -> Measurement:
-        return Measurement(number, times, self._task_spec)
-
     def timeit(self, number: int = 1000000) -> Measurement:
         """Return the time of `number` runs, measured once, after a hundredth as many to get warm.
 
@@ -345,7 +332,7 @@ class Timer:
         """
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
-            return self._measurement(number, [self._time(number)])
+            return Measurement(number, [self._time(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
         """Raise NotImplementedError, as in PyTorch: use `blocked_autorange`."""
@@ -373,7 +360,6 @@ class Timer:
 
         Args:
             callback: called with the number of runs and the time after each measurement.
-            min_run_time: in seconds.
 
         Example:
             >>> import tinytorch.utils.benchmark
@@ -396,11 +382,11 @@ class Timer:
         Args:
             threshold: the range of the middle half of the times is to be less than this part of their median.
             min_run_time, max_run_time: how long to measure at least and at most, in seconds.
-            callback: called with the number of runs and the time after each measurement.
+            callback: as for `blocked_autorange`.
         """
 
         def steady(times: list[float]) -> bool:
-            return len(times) > 3 and self._measurement(1, times).meets_confidence(threshold)
+            return len(times) > 3 and Measurement(1, times, self._task_spec).meets_confidence(threshold)
 
         return self._measure(0.05, min_run_time, steady, max_run_time, callback)
 
@@ -421,7 +407,7 @@ class Timer:
                     callback(number, times[-1])
                 if most is not None and sum(times) > most:
                     break
-        return self._measurement(number, times)
+        return Measurement(number, times, self._task_spec)
 
 
 # Tables -------------------------------------------------------------------------------------------

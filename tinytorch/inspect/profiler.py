@@ -124,10 +124,6 @@ def schedule(
     return action
 
 
-def _always(step: int) -> ProfilerAction:
-    return ProfilerAction.RECORD
-
-
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[profile], None]:
@@ -235,7 +231,7 @@ class profile:
         self.post_processing_timeout_s = post_processing_timeout_s
         self.profiler: _autograd_profiler.profile | None = None
         self._metadata: dict[str, str] = {}  # key -> JSON
-        self.schedule = schedule or _always
+        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
@@ -312,10 +308,10 @@ class profile:
                 stacklevel=2,
             )
         if self.profiler is None or not self.acc_events:
-            others = self.activities - {ProfilerActivity.CPU}
+            others = {each.name for each in self.activities - {ProfilerActivity.CPU}}
             self.profiler = _autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
-                use_device=min(others, key=_PRECEDENCE.index).name.lower() if others else None,
+                use_device=min(others, key=_PRECEDENCE.index).lower() if others else None,
                 record_shapes=self.record_shapes,
                 with_flops=self.with_flops,
                 profile_memory=self.profile_memory,
@@ -418,10 +414,4 @@ _INCORRECT = {
     (ProfilerAction.RECORD, ProfilerAction.WARMUP),
 }
 #: Of several devices, the first of these is profiled.
-_PRECEDENCE = [
-    ProfilerActivity.CUDA,
-    ProfilerActivity.XPU,
-    ProfilerActivity.MTIA,
-    ProfilerActivity.HPU,
-    ProfilerActivity.PrivateUse1,
-]
+_PRECEDENCE = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")

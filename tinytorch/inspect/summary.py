@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
+from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
@@ -67,10 +66,8 @@ class ModelSummary:
         total_parameters: of the model, shared ones counted once.
         trainable_parameters: those among them that require grad.
         multiply_adds: of one forward pass.
-        input_bytes: memory of the inputs.
         activation_bytes: memory of the outputs of all layers that call no others.
-        parameter_bytes: memory of the parameters.
-        buffer_bytes: memory of the buffers.
+        input_bytes, parameter_bytes, buffer_bytes: memory of the inputs, of the parameters and of the buffers.
         depth: how deep the table goes, None for all of it.
     """
 
@@ -91,18 +88,17 @@ class ModelSummary:
 
     def __str__(self) -> str:
         rows = [("Layer", "Output shape", "Parameters", "Multiply-adds")]
-        rows += [_row(layer, self.depth) for layer in self.layers if self._shown(layer)]
+        rows += [_row(layer, self.depth) for layer in self.layers if self.depth is None or layer.depth <= self.depth]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
             f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}  {work:>{widths[3]}}"
             for name, shape, count, work in rows
         ]
-        frozen = self.total_parameters - self.trainable_parameters
         double, single = "=" * len(lines[0]), "-" * len(lines[0])
         totals = [
             f"Parameters: {self.total_parameters:,}",
             f"  trainable: {self.trainable_parameters:,}",
-            f"  not trainable: {frozen:,}",
+            f"  not trainable: {self.total_parameters - self.trainable_parameters:,}",
             f"Multiply-adds: {self.multiply_adds:,}",
             single,
             f"Input: {_bytes(self.input_bytes)}",
@@ -115,9 +111,6 @@ class ModelSummary:
         return "\n".join(line.rstrip() for line in table)
 
     __repr__ = __str__
-
-    def _shown(self, layer: LayerSummary) -> bool:
-        return self.depth is None or layer.depth <= self.depth
 
 
 def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
@@ -145,18 +138,6 @@ def _bytes(count: int) -> str:
 # Structures of tensors ----------------------------------------------------------------------------
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """Give the tensors in nested lists, tuples and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
-
-
 def _shape_of(value: Any) -> Any:
     """Return the shape of a tensor as a tuple; of a list, tuple or dict, a list or dict of them."""
     if isinstance(value, Tensor):
@@ -179,10 +160,6 @@ def _shapes(shape: Any) -> Iterator[tuple[int, ...]]:
 def _shape_text(shape: Any) -> str:
     found = [str(list(each)) for each in _shapes(shape)]
     return "-" if not found else found[0] + (", ..." if len(found) > 1 else "")
-
-
-def _size(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 # Multiply-adds ------------------------------------------------------------------------------------
@@ -265,10 +242,7 @@ class _Watch(DispatchMode):
         self.raised.clear()  # if there were any, the error was caught
         row.output_shape = _shape_of(output)
         if not row.children:
-            given = [each._array for each in _tensors(args)]
-            for each in _tensors(output):
-                if not any(np.may_share_memory(each._array, other) for other in given):
-                    row.output_bytes += _size(each)
+            row.output_bytes = allocated(output, args)
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, whose multiplications are noted."""
@@ -349,14 +323,10 @@ def summary(
     convolutions, recurrent layers and attention, wherever they are called; other work, and adding biases, is not.
 
     Args:
-        model: what to look at.
         input_size: the size of the input, the batch included; or a list of sizes, for several inputs.
-        input_data: the input itself, in place of a size: a tensor, a list or tuple of arguments, or a dict of named
-            ones.
-        dtype: of the inputs made from sizes, or a list with one for each; by default that of the parameters. Inputs of
-            integers are 0.
+        input_data: the input itself instead: a tensor, a list or tuple of arguments, or a dict of named ones.
+        dtype: of inputs made from sizes, or one for each; by default that of the parameters. Integers are 0.
         depth: how deep the table goes; layers below it are added to the last one shown. By default all are shown.
-        kwargs: more arguments of the model's call.
 
     Returns:
         a `ModelSummary`: print it for a table, or read its numbers.
@@ -425,17 +395,17 @@ def summary(
         total_parameters=sum(each.numel() for each in parameters),
         trainable_parameters=sum(each.numel() for each in parameters if each.requires_grad),
         multiply_adds=sum(layer.multiply_adds for layer in layers),
-        input_bytes=sum(map(_size, _tensors([args, kwargs]))),
+        input_bytes=sum(each.nbytes for each in tensors_in([args, kwargs])),
         activation_bytes=sum(layer.output_bytes for layer in layers),
-        parameter_bytes=sum(map(_size, parameters)),
-        buffer_bytes=sum(map(_size, model.buffers())),
+        parameter_bytes=sum(each.nbytes for each in parameters),
+        buffer_bytes=sum(each.nbytes for each in model.buffers()),
         depth=depth,
     )
 
 
 def _failure(watch: _Watch, args: Any, kwargs: Any, error: Exception) -> str:
     """Return what to say when the model's call raised `error`."""
-    shapes = ", ".join(str(list(each.shape)) for each in _tensors([args, kwargs])) or "no tensors"
+    shapes = ", ".join(str(list(each.shape)) for each in tensors_in([args, kwargs])) or "no tensors"
     text = f"summary(): the model failed on inputs of {shapes}"
     if watch.raised:
         row = watch.raised[0]

@@ -85,9 +85,8 @@ def load(
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
-                f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load "
-                "from a file that is seekable. Please pre-load the data into a buffer like "
-                "io.BytesIO and try to load from it instead."
+                f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load from a file that is "
+                "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
             )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")

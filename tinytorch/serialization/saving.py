@@ -146,17 +146,17 @@ class _Pickler(pickle._Pickler):
             # As Python does it, but also for b"", for which Python would name `bytes` itself.
             return codecs.encode, (obj.decode("latin1"), "latin1")
         if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
-            hooks: OrderedDict[Any, Any] = OrderedDict()
-            arguments = (wrap(obj._array), obj.requires_grad, hooks)
+            arguments: tuple[Any, ...] = (wrap(obj._array), obj.requires_grad, OrderedDict())
             if not obj.__dict__:
                 return _REBUILD_PARAMETER, arguments
             return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
         if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
-            rebuilt = self.rebuild_tensor(obj, obj.requires_grad)
+            storage, offset, strides = self.locate(obj._array)
+            arguments = (storage, offset, tuple(obj._array.shape), strides, obj.requires_grad, OrderedDict())
             if kind is Tensor and not obj.__dict__:
-                return rebuilt
+                return _REBUILD_TENSOR, arguments
             named = _TENSOR if kind is Tensor else kind
-            return _REBUILD_ATTRIBUTES, (rebuilt[0], named, rebuilt[1], obj.__dict__)
+            return _REBUILD_ATTRIBUTES, (_REBUILD_TENSOR, named, arguments, obj.__dict__)
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:
@@ -164,14 +164,6 @@ class _Pickler(pickle._Pickler):
         if kind is layout:
             return _GET_LAYOUT, (repr(obj),)
         return NotImplemented
-
-    def rebuild_tensor(self, tensor: Tensor, requires_grad: bool) -> tuple[Any, ...]:
-        """Return the call that rebuilds a tensor as a view of its storage."""
-        array = tensor._array
-        storage, offset, strides = self.locate(array)
-        hooks: OrderedDict[Any, Any] = OrderedDict()
-        shape = tuple(array.shape)
-        return _REBUILD_TENSOR, (storage, offset, shape, strides, requires_grad, hooks)
 
     def locate(self, array: np.ndarray[Any, Any]) -> tuple[Storage, int, tuple[int, ...]]:
         """Return the storage that `array` lies in, its offset, and its strides in elements."""

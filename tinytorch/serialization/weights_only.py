@@ -42,9 +42,8 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any) -> Tens
     needed = last + 1 if math.prod(shape) else 0
     if needed > array.size:
         raise RuntimeError(
-            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
-            f"and itemsize {size} requiring a storage size of {needed * size} are out of bounds "
-            f"for storage of size {array.nbytes}"
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize {size} "
+            f"requiring a storage size of {needed * size} are out of bounds for storage of size {array.nbytes}"
         )
     if not needed:
         return cast(Tensor, wrap(np.empty(shape, array.dtype)))
@@ -130,10 +129,6 @@ def _complex(real: Any, imag: Any) -> complex:
     return complex(real, imag)
 
 
-def _device(kind: Any, index: Any = None) -> device:
-    return device(kind, index)
-
-
 def _get_layout(name: Any) -> layout:
     found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
     if type(found) is not layout:
@@ -149,7 +144,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
     "torch.Size": _size,
-    "torch.device": _device,
+    "torch.device": device,
     "torch.serialization._get_layout": _get_layout,
     "collections.OrderedDict": _ordered_dict,
     "collections.Counter": _counter,
@@ -308,9 +303,8 @@ class _Reader:
         full = full.removeprefix("builtins.")
         self.refuse(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-            f"`torch.serialization.add_safe_globals([{full}])` or the "
-            f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this "
-            "global if you trust this class/function."
+            f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` "
+            "context manager to allowlist this global if you trust this class/function."
         )
 
     def call(self, function: Any, arguments: Any) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,9 +52,7 @@ class _Comparison:
             return [pair for i in range(len(actual)) for pair in self.pairs(actual[i], expected[i], (*place, i))]
         if isinstance(actual, Mapping) and isinstance(expected, Mapping):
             self.compare_keys(actual, expected, place)
-            keys = list(actual)
-            with contextlib.suppress(TypeError):  # in the order of `actual`, then
-                keys.sort()
+            keys = _in_order(actual)
             return [pair for key in keys for pair in self.pairs(actual[key], expected[key], (*place, key))]
         return [self.pair(actual, expected, place)]
 
@@ -73,9 +70,9 @@ class _Comparison:
     def pair(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> Callable[[], None]:
         """Return the comparison of a pair that is not nested."""
         if actual is None or expected is None:
-            return lambda: self.compare_none(actual, expected, place)
+            return lambda: self.compare_identity("None", actual, expected, place)
         if isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_)):
-            return lambda: self.compare_bools(actual, expected, place)
+            return lambda: self.compare_identity("Booleans", bool(actual), bool(expected), place)
         if _is_number(actual) and _is_number(expected):
             return lambda: self.compare_numbers(actual, expected, place)
         kinds = type(actual), type(expected)
@@ -88,15 +85,10 @@ class _Comparison:
             f"No comparison pair was able to handle inputs of type {kinds[0]} and {kinds[1]}.{_located(place)}"
         )
 
-    def compare_none(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare where one is None."""
-        if not (actual is None and expected is None):
-            self.fail(f"None mismatch: {actual} is not {expected}", place)
-
-    def compare_bools(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare two bools."""
-        if bool(actual) is not bool(expected):
-            self.fail(f"Booleans mismatch: {bool(actual)} is not {bool(expected)}", place)
+    def compare_identity(self, what: str, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
+        """Compare two bools, or where one is None."""
+        if actual is not expected:
+            self.fail(f"{what} mismatch: {actual} is not {expected}", place)
 
     def compare_numbers(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
         """Compare two Python or NumPy numbers."""
@@ -199,7 +191,7 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _in_order(keys: set[Any]) -> list[Any]:
+def _in_order(keys: Collection[Any]) -> list[Any]:
     try:
         return sorted(keys)
     except TypeError:
@@ -234,11 +226,9 @@ def assert_close(
     Compared are tensors, NumPy arrays, numbers, and sequences and mappings of these, nested.
 
     Args:
-        actual, expected: the pair.
         allow_subclasses: whether a subclass of Tensor may be compared with a Tensor.
         rtol, atol: the tolerances, both or neither; by default those of the dtypes: (1.6e-2, 1e-5) for bfloat16, (1e-3,
             1e-5) for float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
-        equal_nan: whether NaN equals NaN.
         check_device, check_dtype, check_layout, check_stride: what else has to be the same.
         msg: a text to raise instead, or a function that is given the text and returns another.
 

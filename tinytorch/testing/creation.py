@@ -31,14 +31,10 @@ def make_tensor(
 
     Args:
         *shape: the sizes, or one sequence of them.
-        dtype: the element type.
-        device: the CPU.
         low: the least number; by default 0 for bool and uint8, else -9.
         high: the bound, which is not reached; by default 2 for bool, 10 for integers, 9 for floating point.
-        requires_grad: whether operations on the tensor are recorded.
         noncontiguous: leave gaps in memory, where there are two elements or more.
         exclude_zero: put 1, or the least normal number of floating point, in the place of zeros.
-        memory_format: the order of dimensions in memory.
 
     Raises:
         ValueError: `low` is not below `high`, or one is NaN or out of the range of the dtype; `requires_grad` for

@@ -31,8 +31,7 @@ def associative_scan(
         IndexError: there is no such dimension.
 
     Example:
-        >>> from tinytorch._higher_order_ops import associative_scan
-        >>> associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
+        >>> torch._higher_order_ops.associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
         tensor([1, 2, 6])
     """
     if not callable(combine_fn):

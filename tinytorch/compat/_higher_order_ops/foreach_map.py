@@ -17,8 +17,7 @@ def foreach_map(op: Callable[..., Any], *operands: Any, **kwargs: Any) -> list[A
         ValueError: the lists are of different lengths.
 
     Example:
-        >>> from tinytorch._higher_order_ops import foreach_map
-        >>> foreach_map(torch.add, [torch.ones(1), torch.zeros(2)], 2)
+        >>> torch._higher_order_ops.foreach_map(torch.add, [torch.ones(1), torch.zeros(2)], 2)
         [tensor([3.]), tensor([2., 2.])]
     """
     lists = [each for each in operands if isinstance(each, (list, tuple))]

@@ -16,8 +16,6 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
     Args:
         f: takes a structure like `xs`, and `args`; returns any structure of tensors.
-        xs: a tensor, or a structure of tensors.
-        *args: given to each call.
 
     Raises:
         RuntimeError: the first dimensions are empty, or of different lengths.

@@ -22,9 +22,7 @@ def scan(
     Args:
         combine_fn: takes a state and a part, returns the next state and a result.
         init: the first state, a tensor or a structure of tensors.
-        xs: a tensor, or a structure of tensors.
-        dim: the dimension that is gone along.
-        reverse: begin with the last part.
+        xs, dim, reverse: as for `associative_scan`.
 
     Returns:
         The last state, and the results stacked along `dim`, in the order of the parts.
@@ -34,8 +32,7 @@ def scan(
         IndexError: there is no such dimension.
 
     Example:
-        >>> from tinytorch._higher_order_ops import scan
-        >>> scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))
+        >>> torch._higher_order_ops.scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))
         (tensor(6), tensor([0, 2, 6]))
     """
     if not callable(combine_fn):

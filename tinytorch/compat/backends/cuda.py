@@ -72,8 +72,7 @@ def sdp_kernel(
 
     Example:
         >>> import warnings, tinytorch as torch
-        >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("ignore")
+        >>> with warnings.catch_warnings(action="ignore"):
         ...     with torch.backends.cuda.sdp_kernel(enable_flash=False):
         ...         torch.backends.cuda.flash_sdp_enabled()
         False

@@ -46,7 +46,6 @@ def set_flags(
         True
         >>> _ = torch.backends.cudnn.set_flags(*before)
     """
-    here = globals()
     before = enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision
     new = {
         "enabled": _enabled,
@@ -55,7 +54,7 @@ def set_flags(
         "allow_tf32": _allow_tf32,
         "fp32_precision": _fp32_precision,
     }  # (the limit is kept by cuDNN itself, which is not there)
-    here.update({name: value for name, value in new.items() if value is not None})
+    globals().update({name: value for name, value in new.items() if value is not None})
     return before
 
 

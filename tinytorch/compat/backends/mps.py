@@ -1,7 +1,5 @@
 """Apple's GPUs: not available."""
 
-from __future__ import annotations
-
 from ..absent import answering
 
 __all__ = ["is_available", "is_built"]

@@ -1,7 +1,5 @@
 """OpenMP: not used."""
 
-from __future__ import annotations
-
 from ..absent import answering
 
 __all__ = ["is_available"]

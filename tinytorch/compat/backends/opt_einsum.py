@@ -1,7 +1,5 @@
 """The package opt_einsum, which would choose the order of products in `einsum`: not used."""
 
-from __future__ import annotations
-
 from ..absent import answering
 
 __all__ = ["enabled", "get_opt_einsum", "is_available", "strategy"]

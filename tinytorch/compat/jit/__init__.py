@@ -91,7 +91,6 @@ def trace(
     arguments; here it takes that way.
 
     Args:
-        func: a function or module of tensors.
         example_inputs: its arguments, a tuple, or a single tensor.
         optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
         example_kwarg_inputs: arguments by name, in place of `example_inputs`.

@@ -17,8 +17,7 @@ class QuantStub(Module):
         qconfig: how; kept only.
 
     Example:
-        >>> from tinytorch.ao.quantization import QuantStub
-        >>> QuantStub()(torch.ones(2))
+        >>> torch.ao.quantization.QuantStub()(torch.ones(2))
         tensor([1., 1.])
     """
 

@@ -2,14 +2,11 @@
 
 Example:
     >>> import warnings, tinytorch as torch
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
+    >>> with warnings.catch_warnings(action="ignore"):
     ...     with torch.cpu.amp.autocast(dtype=torch.float16):
     ...         (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
     torch.float16
 """
-
-from __future__ import annotations
 
 from ...cpu.amp.autocast_mode import autocast
 from ...cpu.amp.grad_scaler import GradScaler

@@ -1,7 +1,5 @@
 """`torch.cpu.amp.autocast_mode`."""
 
-from __future__ import annotations
-
 from tinytorch.amp.older import older_autocast
 from tinytorch.kernels import dtypes
 

@@ -1,7 +1,5 @@
 """`torch.cuda.amp.grad_scaler`."""
 
-from __future__ import annotations
-
 from tinytorch.amp.older import older_scaler
 
 __all__ = ["GradScaler"]
