@@ -953,9 +953,8 @@ def check_true_division(tensor1: Tensor, tensor2: Tensor) -> None:
     if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
-            "true division of tensor1 and tensor2. For the historic behaviour with integer inputs use "
-            "(input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype), and for float inputs "
-            "(input + value * tensor1 / tensor2)."
+            "true division of tensor1 and tensor2. For the historic behaviour with integer inputs use (input + value * "
+            "torch.trunc(tensor1 / tensor2)).to(input.dtype), and for float inputs (input + value * tensor1 / tensor2)."
         )
 
 

@@ -129,6 +129,10 @@ def _complex(real: Any, imag: Any) -> complex:
     return complex(real, imag)
 
 
+def _device(kind: Any, index: Any = None) -> device:  # (the class itself could be built in other ways, too)
+    return device(kind, index)
+
+
 def _get_layout(name: Any) -> layout:
     found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
     if type(found) is not layout:

@@ -231,9 +231,8 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
     check_floating("softshrink_check", x)
     if not lambd >= 0:
         raise RuntimeError(
-            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype "
-            f"{tensor_name(x)}, "
-            f"but found {lambd:g}"
+            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype {tensor_name(x)}, but found "
+            f"{lambd:g}"
         )
     return (x - np.clip(x, -lambd, lambd)).astype(x.dtype, copy=False)
 
