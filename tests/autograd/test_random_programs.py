@@ -11,12 +11,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tinytorch
-from tests.conftest import seeded
-from tests.oracle import needs_oracle
+from tests.programs.drawn import random_programs
 from tests.same import compare, torch
 
 Op = Callable[[Any, Any, Any, int], Any]
@@ -429,9 +427,6 @@ def run(lib: Any, steps: list[Step]) -> Any:
         lib.set_default_dtype(before)
 
 
-@needs_oracle
-@seeded
-@settings(max_examples=max(300, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
-@given(STEPS)
+@random_programs(300, STEPS)
 def test_random_programs_agree(steps: list[Step]) -> None:
     compare(run(tinytorch, steps), run(torch, steps), 1e-8, 1e-8)

@@ -15,12 +15,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program
 from tests.oracle import needs_oracle
+from tests.programs.drawn import RANDOMS, random_programs
 from tests.programs.steps import check
 
 pytestmark = needs_oracle
@@ -293,9 +292,7 @@ def tolerance_of(lines: list[str]) -> Callable[[str], float]:
     return lambda line: 1e-2 if implicit and "rsample" in line else least
 
 
-@settings(max_examples=20_000 if PROFILE == "long" else 150, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(WRITERS), st.randoms(use_true_random=False))
+@random_programs(150, st.sampled_from(WRITERS), RANDOMS)
 def test_random_distributions_agree(write: Callable[[Program], str], rng: random.Random) -> None:
     p = Program(rng)
     begin = write(p)

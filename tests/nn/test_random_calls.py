@@ -6,19 +6,15 @@ of call, which writes it; HYPOTHESIS_PROFILE=long makes 20,000 calls, from a see
 
 from __future__ import annotations
 
-import builtins
 import random
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import PROFILE, seeded
 from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.runner import importer
+from tests.programs.drawn import RANDOMS, executed, random_programs
 
 pytestmark = needs_oracle
 
@@ -593,14 +589,8 @@ ANSWERED = ("Expected grad_output to have non-zero size",)
 
 def outcome(text: str, library: str) -> Any:
     """Return the results and gradients of a program, or its error."""
-    names = {"__builtins__": {**vars(builtins), "__import__": importer(library)}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(text, "program", "exec"), names)
-        except Exception as error:  # every class: it is compared
-            return error
-    return [*names["out"], *names["grads"]]
+    names, error = executed(text, library)
+    return error or [*names["out"], *names["grads"]]
 
 
 def agree(text: str) -> None:
@@ -614,8 +604,6 @@ def agree(text: str) -> None:
     assert found is None, f"{found}\n\n{text}"
 
 
-@settings(max_examples=20_000 if PROFILE == "long" else 500, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
+@random_programs(500, st.sampled_from(CALLS), RANDOMS)
 def test_random_calls_agree(call: Callable[[Program], str], rng: random.Random) -> None:
     agree(text_of(call, rng))

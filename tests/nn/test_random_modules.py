@@ -10,12 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program, Text
 from tests.oracle import needs_oracle
+from tests.programs.drawn import RANDOMS, random_programs
 from tests.programs.steps import check
 
 pytestmark = needs_oracle
@@ -450,9 +449,7 @@ def files(p: Program) -> str:
 WRITERS: list[Callable[[Program], str]] = [data, data, files, modules, modules]
 
 
-@settings(max_examples=20_000 if PROFILE == "long" else 120, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(WRITERS), st.randoms(use_true_random=False))
+@random_programs(120, st.sampled_from(WRITERS), RANDOMS)
 def test_random_objects_agree(write: Callable[[Program], str], rng: random.Random) -> None:
     p = Program(rng)
     begin = write(p)

@@ -7,16 +7,14 @@ HYPOTHESIS_PROFILE=long makes 100,000 calls, from a seed that TINYTORCH_SEED set
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tinytorch
-from tests.conftest import PROFILE, seeded
 from tests.oracle import FUSED, needs_oracle, torch
+from tests.programs.drawn import RANDOMS, executed, random_programs
 
 pytestmark = needs_oracle
 
@@ -461,16 +459,10 @@ KINDS = {
 LINES = [line.strip() for line in CALLS.strip().splitlines()]
 
 
-def outcome(text: str, library: Any) -> Any:
+def outcome(text: str, library: str) -> Any:
     """Return what a program leaves, or its error."""
-    names = {"torch": library}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(text, "program", "exec"), names)
-        except Exception as error:  # every class: it is compared
-            return error
-    return [names["out"], *names.get("grads", ())]
+    names, error = executed(text, library)
+    return error or [names["out"], *names.get("grads", ())]
 
 
 def difference(
@@ -545,10 +537,10 @@ def is_known(text: str, theirs: Any) -> bool:
 def check(program: Program) -> str | None:
     """Return what is different in a program's outcomes, or None."""
     text = program.text()
-    theirs = outcome(text, torch)
+    theirs = outcome(text, "torch")
     if is_known(text, theirs):
         return None
-    ours = outcome(text, tinytorch)
+    ours = outcome(text, "tinytorch")
     if isinstance(ours, Exception) and not isinstance(theirs, Exception):
         empty = "tensor([]," in text or not getattr(theirs[0], "numel", lambda: 1)()
         if empty and any(words in str(ours) for words in ("not implemented", "Dimension out of")):
@@ -557,9 +549,7 @@ def check(program: Program) -> str | None:
     return difference(ours, theirs, program.exact_strides, coarse=coarse)
 
 
-@settings(max_examples=100_000 if PROFILE == "long" else 1500, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(LINES), st.randoms(use_true_random=False))
+@random_programs(1500, st.sampled_from(LINES), RANDOMS, long=100_000)
 def test_random_calls_agree(line: str, rng: random.Random) -> None:
     program = Program(rng, line)
     found = check(program)

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tinytorch
-from tests.conftest import seeded
-from tests.oracle import needs_oracle
+from tests.programs.drawn import random_programs
 from tests.same import Raised, compare, outcome, torch
 
 Draw = Callable[[Any], Any]
@@ -357,9 +355,6 @@ def check(name: str, case: Case) -> None:
         assert set(our_warnings) == set(their_warnings), f"{our_warnings} against {their_warnings}"
 
 
-@needs_oracle
-@seeded
-@settings(max_examples=max(1500, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(sorted(PROGRAMS)), cases())
+@random_programs(1500, st.sampled_from(sorted(PROGRAMS)), cases())
 def test_random_indexing_agrees(name: str, case: Case) -> None:
     check(name, case)

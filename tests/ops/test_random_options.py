@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program as Base
 from tests.nn.test_random_calls import outcome
 from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
+from tests.programs.drawn import RANDOMS, random_programs
 
 pytestmark = needs_oracle
 
@@ -676,9 +675,7 @@ def compared(text: str) -> str | None:
     return next((each for each in found if each), None)
 
 
-@settings(max_examples=20_000 if PROFILE == "long" else 400, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(CALLS), st.randoms(use_true_random=False))
+@random_programs(400, st.sampled_from(CALLS), RANDOMS)
 def test_random_options_agree(call: Callable[[Program], str], rng: random.Random) -> None:
     text = text_of(call, rng)
     found = compared(text)

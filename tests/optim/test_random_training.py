@@ -7,23 +7,19 @@ that TINYTORCH_SEED sets. What PyTorch does wrong, or leaves to rounding, is not
 
 from __future__ import annotations
 
-import builtins
 import math
 import random
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import PROFILE, seeded
 from tests.nn.test_random_calls import Program as Calls
 from tests.nn.test_random_calls import Text
 from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.runner import importer
+from tests.programs.drawn import executed, random_programs
 
 pytestmark = needs_oracle
 
@@ -463,14 +459,8 @@ def text_of(call: Callable[[Program], None], rng: random.Random) -> str:
 
 def outcome(text: str, library: str) -> list[Any]:
     """Return what a program noted, and last the error that ended it."""
-    names = {"__builtins__": {**vars(builtins), "__import__": importer(library)}, "out": []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(text, "program", "exec"), names)
-        except Exception as error:  # every class: it is compared
-            return [*names["out"], error]
-    return list(names["out"])
+    names, error = executed(text, library)
+    return [*names["out"], *([] if error is None else [error])]
 
 
 def flat(x: Any) -> list[Any]:
@@ -486,9 +476,7 @@ def different(ours: Any, theirs: Any, coarse: float) -> str | None:
     return difference(ours, theirs, coarse=coarse)
 
 
-@settings(max_examples=20_000 if PROFILE == "long" else 200, suppress_health_check=list(HealthCheck))
-@seeded
-@given(st.sampled_from(CALLS), st.integers(0, 2**32 - 1))
+@random_programs(200, st.sampled_from(CALLS), st.integers(0, 2**32 - 1))
 def test_random_training_agrees(call: Callable[[Program], None], number: int) -> None:
     # A generator of Hypothesis's own notes each of the many draws, which takes longer than the programs.
     text = text_of(call, random.Random(number))
