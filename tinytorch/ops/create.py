@@ -49,8 +49,7 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
     for position, each in enumerate(sizes, 1):
         if not _is_size(each):
             raise TypeError(
-                f"{name}(): argument 'size' failed to unpack the object at pos {position} with "
-                "error "
+                f"{name}(): argument 'size' failed to unpack the object at pos {position} with error "
                 f'"type must be tuple of ints,but got {type(each).__name__}"'
             )
         shape.append(int(each))
@@ -114,10 +113,9 @@ def blank(
     if out._array.shape != shape and not (sequence and out._array.size == shape[0]):
         if out._array.size and sequence == "arange":
             warnings.warn(
-                f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
-                f"{out._array.size} which does not match the computed number of elements "
-                f"{shape[0]}. Note that this may occur as a result of rounding error. The out "
-                f"tensor will be resized to a tensor of shape ({shape[0]},).",
+                f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} "
+                f"which does not match the computed number of elements {shape[0]}. Note that this may occur as a "
+                f"result of rounding error. The out tensor will be resized to a tensor of shape ({shape[0]},).",
                 UserWarning,
                 stacklevel=3,
             )
@@ -310,9 +308,8 @@ def _given_array(data: Any) -> Array | None:
         )
     if any(stride < 0 for stride in data.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array with array.copy().)"
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
         )
     return data
 
@@ -377,9 +374,8 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
 def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     """Return arrays as one, within the sequences of `shape` that they were found in."""
     warnings.warn(
-        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
-        "converting the list to a single numpy.ndarray with numpy.array() before converting to a "
-        "tensor.",
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+        "single numpy.ndarray with numpy.array() before converting to a tensor.",
         UserWarning,
         stacklevel=5,
     )
@@ -510,9 +506,8 @@ def asarray(
             made = obj.clone()
         if requires_grad is None and obj.requires_grad:
             warnings.warn(
-                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
-                "instead of False. Pass requires_grad=False explicitly to get the old behavior "
-                "and silence this warning.",
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                "requires_grad=False explicitly to get the old behavior and silence this warning.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -625,11 +620,10 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
         )
     if view.readonly:
         warnings.warn(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
-            "This means you can write to the underlying (supposedly non-writable) buffer using "
-            "the tensor. You may want to copy the buffer to protect its data or make it writable "
-            "before converting it to a tensor. This type of warning will be suppressed for the "
-            "rest of this program.",
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
+            "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
+            "will be suppressed for the rest of this program.",
             UserWarning,
             stacklevel=2,
         )

@@ -590,10 +590,9 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
     for what, value in (("from", low), ("to - 1", last)):
         if kind.is_floating_point and abs(value) > 1 << digits:
             warnings.warn(
-                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision "
-                f"limitations {name} can support discrete uniform distribution only within this "
-                "range. This warning will become an error in version 1.7 release, please fix the "
-                "code in advance",
+                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can "
+                "support discrete uniform distribution only within this range. This warning will become an error in "
+                "version 1.7 release, please fix the code in advance",
                 UserWarning,
                 stacklevel=4,
             )
@@ -746,9 +745,8 @@ def normal(
     if not any(tensors):
         if size is None:
             raise TypeError(
-                "normal() received an invalid combination of arguments - got "
-                f"({type(mean).__name__}, {type(std).__name__}): size is needed where neither is a "
-                "tensor"
+                f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
+                f"{type(std).__name__}): size is needed where neither is a tensor"
             )
         made = blank(shape_of("normal", (), size), out, dtype, device, layout)
         return _requiring(normal_(made, mean, std, generator=generator), requires_grad, out)

@@ -136,8 +136,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         if wanted.dtype.kind not in FLOATS:
             kind = dtypes.from_numpy_dtype(wanted.dtype).tensor_name
             raise RuntimeError(
-                f"mean(): could not infer output dtype. {which} dtype must be either a floating "
-                "point or complex "
+                f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex "
                 f"dtype. Got: {kind}"
             )
         x = x.astype(wanted.dtype, copy=False)
@@ -925,8 +924,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     degrees = kernels.count_of(input._array.shape, axes) - correction
     if degrees <= 0 or not input._array.size:
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-            "reduction factor "
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
             UserWarning,
             stacklevel=4,
@@ -1036,8 +1034,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
                 where = "an empty tensor" if dim is None else f"the dimension {axis}"
                 raise RuntimeError(
                     f"linalg.vector_norm cannot compute the {name} norm on {where} because "
-                    f"{'the' if dim is None else 'this dimension is empty and the'} operation "
-                    "does not have an identity"
+                    f"{'the' if dim is None else 'this dimension is empty and the'} operation does not have an identity"
                 )
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
     return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)

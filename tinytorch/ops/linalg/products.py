@@ -143,9 +143,8 @@ def _arrays(function: str, *tensors: Any) -> list[Any]:
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(
-                f"{function}(): argument '{names[position]}' (position {position + 1}) must be "
-                "Tensor, "
-                f"not {type(each).__name__}"
+                f"{function}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
             )
     return [each._array for each in tensors]
 
@@ -185,8 +184,7 @@ def _check_dot(a: Any, b: Any) -> None:
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}")
     if len(a) != len(b):
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have "
-            "the same number of "
+            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of "
             f"elements, but got {len(a)} and {len(b)} elements respectively"
         )
 
@@ -474,10 +472,8 @@ def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
     for back in range(1, x.ndim + 1):
         if x.shape[-back] not in (1, shape[-back]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({shape[-back]}) must match the existing size "
-                f"({x.shape[-back]}) "
-                f"at non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  "
-                "Tensor sizes: "
+                f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({x.shape[-back]}) at "
+                f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
                 f"{list(x.shape)}"
             )
 
@@ -849,13 +845,11 @@ def einsum(*args: Any) -> Tensor:
 def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
     if end == "but":
         return (
-            f"einsum(): the number of subscripts in the equation ({named}) is more than the "
-            "number of dimensions "
+            f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
             f"({operand.ndim}) for operand {k}"
         )
     return (
-        f"einsum(): the number of subscripts in the equation ({named}) does not match the number "
-        "of dimensions "
+        f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
         f"({operand.ndim}) for operand {k} {end}"
     )
 
@@ -864,8 +858,7 @@ def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
     """Return the terms, the output's term (None if there is none), and the operands."""
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least "
-            "one operand and its "
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
             "subscripts list"
         )
     if not isinstance(args[0], str):
@@ -907,9 +900,8 @@ def _letters(text: str, start: int, where: str) -> list[Any]:
             letters.append(letter)
         elif letter != " ":
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {start + i} in the equation string, "
-                "subscripts must be "
-                "in [a-zA-Z]"
+                f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
             )
         i += 1
     return letters
@@ -959,9 +951,8 @@ def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
             j = term.index(letter, i + 1)
             if x.shape[i] != x.shape[j]:
                 raise RuntimeError(
-                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes "
-                    "don't match, "
-                    f"{x.shape[j]} != {x.shape[i]}"
+                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes don't match, {x.shape[j]} "
+                    f"!= {x.shape[i]}"
                 )
             x = x.diagonal(0, i, j).movedim(-1, i)
             del term[j]
@@ -977,8 +968,7 @@ def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
             if length != seen and 1 not in (length, seen):
                 name = "..." if isinstance(letter, tuple) else letter
                 raise RuntimeError(
-                    f"einsum(): subscript {name} has size {length} for operand {k} which does "
-                    "not broadcast with "
+                    f"einsum(): subscript {name} has size {length} for operand {k} which does not broadcast with "
                     f"previously seen size {seen}"
                 )
             lengths[letter] = length if seen == 1 else seen
@@ -1077,8 +1067,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
                 [12.]])
     """
     warnings.warn(
-        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-        "torch.linalg.multi_dot "
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
         UserWarning,
         stacklevel=2,
@@ -1095,8 +1084,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
     The first and the last may be vectors.
 
-    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to
-        Algorithms", section 14.2.
+    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 14.2.
 
     Raises:
         RuntimeError: there are fewer than two; one is not a matrix; the sizes do not match.
@@ -1128,8 +1116,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
             raise RuntimeError(f"multi_dot(): tensor {k} must be {kind} but got {each.ndim}D")
         if k and chain[k - 1].shape[1] != each.shape[0]:
             raise RuntimeError(
-                f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} "
-                "and "
+                f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} and "
                 f"{list(tensors[k].shape)} cannot be multiplied"
             )
     product = _multiplied(chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]]))

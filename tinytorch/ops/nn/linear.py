@@ -172,9 +172,7 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
         features = weight.shape[0]
         if bias.ndim and bias.shape[-1] not in (1, features):
             raise RuntimeError(
-                f"The expanded size of the tensor ({features}) must match the existing size "
-                f"({bias.shape[-1]}) at "
-                f"non-singleton dimension 1.  Target sizes: [{math.prod(x.shape[:-1])}, "
-                f"{features}].  "
-                f"Tensor sizes: {list(bias.shape)}"
+                f"The expanded size of the tensor ({features}) must match the existing size ({bias.shape[-1]}) at "
+                f"non-singleton dimension 1.  Target sizes: [{math.prod(x.shape[:-1])}, {features}].  Tensor sizes: "
+                f"{list(bias.shape)}"
             )

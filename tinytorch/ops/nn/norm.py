@@ -458,8 +458,7 @@ def check_normalized_shape(
     shape = tuple(given)
     if not shape:
         raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            "element, but got "
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
     for what, each in (("weight", weight), ("bias", bias)):
@@ -472,8 +471,7 @@ def check_normalized_shape(
             )
     if input.ndim < len(shape) or input.shape[-len(shape) :] != shape:
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"{start}{', '.join(map(str, shape))}], "
+            f"Given normalized_shape={list(shape)}, expected input with shape {start}{', '.join(map(str, shape))}], "
             f"but got input of size{list(input.shape)}"
         )
     for each in (weight, bias):

@@ -113,9 +113,8 @@ def upsample(
             sizes = [int(length * each) for length, each in zip(spatial, factors, strict=True)]
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got (Tensor, "
-            f"{type(output_size).__name__}, {type(scale_factors).__name__}), but expected one of: sizes as ints or "
-            "scale factors as floats"
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(output_size).__name__}, "
+            f"{type(scale_factors).__name__}), but expected one of: sizes as ints or scale factors as floats"
         ) from None
     if min(*spatial, *sizes) <= 0:
         letters = "DHW"[-n:]
