@@ -43,10 +43,8 @@ def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_length
 
     Args:
         x: log-probabilities, (T, N, C).
-        labels: what `states` returns, and `skips`.
-        skips: see there.
-        lengths: of the sequences, (N,).
-        target_lengths: (N,).
+        labels, skips: what `states` returns.
+        lengths, target_lengths: of the sequences and the targets, (N,).
     """
     time, count, _ = x.shape
     alpha = np.full_like(x, -np.inf, shape=(time, count, labels.shape[1]))

@@ -82,7 +82,6 @@ def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
         a: `(..., n, n)`.
         b: `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
         left: whether A stands to the left of X.
-        vector: whether B is vectors.
         name: the function in the name of which to raise.
     """
     try:
@@ -129,11 +128,10 @@ def triangular(a: Any, b: Any, upper: bool, unit: bool, left: bool = True) -> An
     Half the unknowns at a time, so that nearly all work is in products of matrices.
 
     Args:
-        a: `(..., n, n)`; its leading dimensions broadcast with those of `b`.
-        b: `(..., n, k)`.
+        a, b: `(..., n, n)` and `(..., n, k)` (`(..., k, n)` unless `left`); leading dimensions broadcast.
         upper: which triangle counts.
         unit: take the diagonal as ones.
-        left: whether A stands to the left of X; else `b` is `(..., k, n)`.
+        left: whether A stands to the left of X.
     """
     if not left:
         rows = _triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit)

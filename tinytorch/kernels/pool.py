@@ -122,10 +122,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
     """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
 
     Args:
-        v: the array.
-        codes: what is to be selected along with the elements (the numbers of the axes done already).
-        axis: the axis.
-        windows: its windows.
+        codes: what is to be selected along with the elements of `v` (the numbers of the axes done already).
         nan: there are NaNs: the last one of a window is its maximum.
     """
     count, parts = windows.many, windows.parts

@@ -51,7 +51,6 @@ def gamma(alpha: Array, source: Source) -> Array:
 
     Args:
         alpha: float32 or float64; with float32 the constants are computed in it, as in PyTorch.
-        source: the generator.
 
     Source:
         Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000.

@@ -133,9 +133,7 @@ def _of_inputs(
     Args:
         slopes: of the gates before their nonlinearity, (gates, columns), as far as they come from the input.
         recurrent: the same, as far as they come from the hidden state; often the same array.
-        x: the input.
         matrix: all steps' inputs.
-        w_ih: the weights of the input.
         biased: whether there are biases.
         needs: of x, the weights and the biases.
     """

@@ -43,8 +43,6 @@ def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts:
     """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below.
 
     Args:
-        kernel: the ufunc, or a function like one.
-        name: the op's name, where it is another.
         **facts: those of `register.pointwise`.
     """
 

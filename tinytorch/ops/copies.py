@@ -438,7 +438,6 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     """Return the tensor with a border of `value`; see `nn.functional.pad`.
 
     Args:
-        input: the tensor.
         pad: the widths before and after, in pairs from the last dimension on; negative ones cut off.
         value: what the border holds.
 

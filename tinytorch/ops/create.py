@@ -81,15 +81,9 @@ def blank(
     """Return a tensor of that shape to be filled: a new one, or `out` brought to the shape.
 
     Args:
-        shape: the shape.
-        out: the tensor to write to, or None.
-        dtype: the element type.
-        device: the CPU.
-        layout: strided.
-        requires_grad: whether operations on the tensor are recorded.
         memory_format: the order of dimensions in memory of a new tensor.
-        sequence: the name of a function that fills `out` element by element, whatever its shape, if
-            there are as many as it needs.
+        sequence: the name of a function that fills `out` element by element, whatever its shape, if there are as many
+            as it needs.
 
     Raises:
         RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd; `requires_grad` for integers.
@@ -240,12 +234,9 @@ def tensor(
     """Return a new tensor that holds a copy of `data`.
 
     Args:
-        data: a number, nested sequences of numbers, a NumPy array or scalar, or anything that NumPy
-            can make an array of.
+        data: a number, nested sequences of numbers, a NumPy array or scalar, or what NumPy can make an array of.
         dtype: the element type; by default that of the data, where Python's floats are of the default dtype.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        device, requires_grad, pin_memory: as for `zeros`.
 
     Returns:
         A leaf of the shape of the data.
@@ -446,7 +437,6 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     Args:
         data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's memory is shared.
         dtype: the element type, by default the data's own.
-        device: the CPU.
 
     Example:
         >>> import numpy as np
@@ -480,10 +470,9 @@ def asarray(
     """Return `obj` as a tensor.
 
     Args:
-        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer
-            (`bytes` …), which is read as numbers of `dtype`.
+        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer (`bytes` …), which
+            is read as numbers of `dtype`.
         dtype: the element type, by default the object's own.
-        device: the CPU.
         copy: True for memory of its own, False for shared memory, None for shared where that can be.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
 
@@ -587,7 +576,6 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
         dtype: what the bytes are to be read as.
         count: how many elements; negative for all.
         offset: how many bytes to leave out at the start.
-        requires_grad: whether operations on the tensor are recorded.
 
     Raises:
         ValueError: the bytes do not suffice, or are not a whole number of elements.
@@ -668,14 +656,11 @@ def zeros(
     """Return a tensor of zeros.
 
     Args:
-        *sizes: the shape, as separate numbers or one sequence.
-        size: the shape, as a keyword.
+        *sizes: the shape, as separate numbers or one sequence; by keyword, `size`.
         out: a tensor to write to.
         dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
+        layout, device, pin_memory: strided, the CPU, and without effect: there is nothing else.
         requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
 
     Raises:
         TypeError: the shape is not made of ints.
@@ -733,14 +718,9 @@ def full(
     """Return a tensor of the shape, every element `fill_value`.
 
     Args:
-        size: the shape.
         fill_value: a number, or a tensor without dimensions.
-        out: a tensor to write to.
         dtype: the element type; by default bool, int64 or the default dtype, as the number is.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        out, layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Raises:
         RuntimeError: the number does not fit into `dtype`.
@@ -816,13 +796,9 @@ def zeros_like(
     """Return zeros of the shape and dtype of `input`, in the same order in memory.
 
     Args:
-        input: the tensor to be like.
         dtype: another element type.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
         memory_format: another order in memory.
-        pin_memory: ignored.
+        layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Example:
         >>> torch.zeros_like(torch.ones(3))

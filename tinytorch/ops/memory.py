@@ -173,7 +173,6 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     """Put the tensor on other memory in place: that of a tensor or storage, all of it or a part.
 
     Args:
-        self: the tensor.
         source: a tensor or storage of the same dtype; nothing for no memory at all.
         storage_offset: which element of the storage comes first.
         size: the shape, by default all that is there.
@@ -292,15 +291,10 @@ def from_file(
     """Return a one-dimensional tensor on the memory of a file.
 
     Args:
-        filename: the file.
         shared: whether writes go to the file, which is then made, or made longer, where need be; else they stay in
             this process.
         size: how many elements.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        pin_memory: ignored.
-        requires_grad: whether operations on the tensor are recorded.
+        dtype, layout, device, pin_memory, requires_grad: as for `zeros`.
 
     Raises:
         RuntimeError: there is no such file, or it is too short.
@@ -418,7 +412,6 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order of their strides, from the one that changes slowest in memory.
 
     Args:
-        self: the tensor.
         ambiguity_check: True to refuse a tensor for which several orders are right; a list of memory formats to
             refuse one that is in none, or more than one, of them.
 
@@ -534,7 +527,6 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     Args:
         ext_tensor: an object with `__dlpack__`, or a capsule.
-        device: the CPU.
         copy: True for memory of its own, False to refuse any copy.
 
     Raises:

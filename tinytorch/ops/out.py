@@ -254,10 +254,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """Write what a public function returns into `out`.
 
     Args:
-        public: the `register.Function`.
         out: a tensor, or several.
-        args: its arguments by place.
-        kwargs: its arguments by name.
+        args, kwargs: the arguments of `public`, the `register.Function`.
     """
     if local.state.autocast is not None:  # PyTorch has no autocasting into `out`
         return outside(into, public, out, args, kwargs)

@@ -42,9 +42,6 @@ __all__ = ["Generator", "default_generator"]
 class Generator:
     """A source of random numbers with a state of its own.
 
-    Args:
-        device: the CPU.
-
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> torch.rand(2, generator=generator)
@@ -343,10 +340,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
     Args:
-        x: the tensor.
         *args: `from` and `to`, which can also be given by these names.
-        generator: where the numbers come from.
-        **bounds: `from`, `to`.
 
     Raises:
         RuntimeError: from > to, or a bound is out of the range of the dtype.
@@ -389,12 +383,6 @@ def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: 
 @public("", method="normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with normally distributed numbers.
-
-    Args:
-        x: the tensor.
-        mean: the mean.
-        std: the standard deviation.
-        generator: where the numbers come from.
 
     Raises:
         RuntimeError: `std` is negative.
@@ -501,11 +489,9 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
     """Fill in place with integers of [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
     Args:
-        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer
-            dtype, or up to 2**(bits of the mantissa) for floating point.
-        *args: `to`, or `from` and `to`; None for `to` means up to the greatest.
-        generator: where the numbers come from.
-        **bounds: `from`, `to`.
+        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer dtype, or up to
+            2**(bits of the mantissa) for floating point.
+        *args: `to`, or `from` and `to`; None for `to` means up to the greatest. They can be given by name, too.
 
     Raises:
         RuntimeError: from >= to, or a bound is out of the range of the dtype.
@@ -603,9 +589,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
     """Fill in place with ones, each with probability p, and zeros.
 
     Args:
-        x: the tensor.
         p: a number; or a tensor of floating point that can be expanded to the shape of `x`.
-        generator: where the numbers come from.
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -677,10 +661,7 @@ def bernoulli(
     """Return ones and zeros like `input`: one with the probability that `input` holds.
 
     Args:
-        input: the probabilities.
         p: one probability for all elements instead.
-        generator: where the numbers come from.
-        out: a tensor to write to.
 
     Returns:
         A tensor through which no gradient flows (it is zero).
@@ -720,14 +701,7 @@ def normal(
     Args:
         mean: a tensor, or a number.
         std: a tensor that can be broadcast with `mean`, or a number.
-        size: the shape, where both are numbers.
-        generator: where the numbers come from.
-        out: a tensor to write to.
-        dtype: the element type, where both are numbers.
-        layout: strided.
-        device: the CPU.
-        pin_memory: ignored.
-        requires_grad: whether operations on the tensor are recorded, where both are numbers.
+        size: the shape, where both are numbers; `dtype` and what follows are for these, too.
 
     Returns:
         A tensor of the broadcast shape through which no gradient flows (it is zero): for gradients
@@ -831,15 +805,8 @@ def rand(
     """Return numbers uniformly distributed in [0, 1).
 
     Args:
-        *sizes: the shape, as separate numbers or one sequence.
-        size: the shape, as a keyword.
         generator: where the numbers come from.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -899,14 +866,8 @@ def randint(
         *args: `high` and `size`; or `low`, `high` and `size`.
         low: the least number.
         high: the bound, which is not reached.
-        size: the shape.
-        generator: where the numbers come from.
-        out: a tensor to write to.
         dtype: the element type, by default int64.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `rand`.
 
     Raises:
         RuntimeError: low >= high, or a bound is out of the range of `dtype`.
@@ -952,13 +913,8 @@ def randperm(
 
     Args:
         n: how many.
-        generator: where the numbers come from.
-        out: a tensor to write to.
         dtype: the element type, by default int64.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `rand`.
 
     Raises:
         RuntimeError: `n` is negative, or too great for `dtype`.
@@ -1086,8 +1042,6 @@ def multinomial(
         input: weights, (categories,) or (rows, categories); they need not sum to one.
         num_samples: how many indices per row.
         replacement: whether an index can be drawn again.
-        generator: where the numbers come from.
-        out: a tensor to write to.
 
     Returns:
         int64 indices, (num_samples,) or (rows, num_samples).
@@ -1137,9 +1091,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """Return `input` with elements zeroed with probability p, the others over 1 - p; and which were kept.
 
     Args:
-        input: a tensor of floating point.
-        p: the probability of an element to be zeroed.
-        train: False returns `input` and a mask of ones.
+        train: False returns `input`, of floating point, and a mask of ones.
 
     Raises:
         RuntimeError: `input` is not of floating point, or p no probability.

@@ -43,7 +43,6 @@ def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
 
     Args:
-        input: the tensor.
         *repeats: how often, for each dimension; further ones in front make new dimensions.
 
     Example:
@@ -78,7 +77,6 @@ def repeat_interleave(
     Args:
         input: the tensor; alone it is the repeats, and the result the index of each repeated element.
         repeats: how often: a number, or a tensor with one for each element along the dimension.
-        dim: the dimension.
         output_size: the size of the result along `dim`, checked if given.
 
     Raises:
@@ -212,7 +210,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
 
     Args:
-        input: the tensor.
         shifts: by how many places: an int, or one for each of `dims`.
         dims: the dimensions; without them the flattened tensor is rolled.
 
@@ -247,7 +244,6 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
     Args:
-        input: the tensor.
         k: how many times; a negative number turns the other way.
         dims: the plane, as two dimensions.
 
@@ -277,7 +273,6 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
     Args:
-        x: the matrices.
         diagonal: 0 for the main one, above it positive, below it negative.
 
     Raises:
@@ -300,8 +295,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
 
     Args:
-        x: the matrices.
-        diagonal: 0 for the main one, above it positive, below it negative.
+        diagonal: as for `tril`.
 
     Raises:
         RuntimeError: there are less than two dimensions.

@@ -83,7 +83,6 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
     """Return the sum of all elements, or over the dimensions `dim`.
 
     Args:
-        x: the tensor (`input`).
         dim: a dimension, or several in a tuple; None or () for all.
         keepdim: keep the reduced dimensions, with length 1.
         dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
@@ -115,9 +114,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
 
     Args:
         x: the tensor (`input`), of floating point.
-        dim: a dimension, or several in a tuple; None or () for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this floating-point type first.
+        dim, keepdim, dtype: as for `sum`.
 
     Returns:
         A tensor without the dimensions `dim`.
@@ -214,9 +211,7 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
 
     Args:
-        input: the tensor.
-        *sizes: the size of the result, as ints or as one sequence.
-        size: the sequence, by name.
+        *sizes: the size of the result, as ints or as one sequence; by keyword, `size`.
 
     Raises:
         RuntimeError: `size` cannot be expanded to the size of `input`.
@@ -274,10 +269,8 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """Return the product of all elements, or along the dimension `dim`.
 
     Args:
-        input: the tensor.
         dim: one dimension; None for all.
-        keepdim: keep the reduced dimension, with length 1.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -329,8 +322,6 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
 
     Args:
-        x: the tensor (`input`).
-        dim: the dimension.
         dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
 
     Raises:
@@ -349,9 +340,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running products along `dim`: element k is the product of the elements 0 … k.
 
     Args:
-        x: the tensor (`input`).
-        dim: the dimension.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
+        dtype: as for `cumsum`.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -446,9 +435,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     Elements that tie for it share the gradient evenly.
 
     Args:
-        x: the tensor (`input`).
         dim: a dimension, or several in a tuple; () for all.
-        keepdim: keep the reduced dimensions, with length 1.
 
     Raises:
         IndexError: a dimension is out of range, or empty.
@@ -554,7 +541,6 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
 
     Args:
-        input: the tensor.
         dim: a dimension; or the other tensor.
         keepdim: keep the reduced dimension, with length 1.
         other: the other tensor, by name.
@@ -816,9 +802,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median; or along `dim` with its index. Of an even number it is the lower one.
 
     Args:
-        input: the tensor.
         dim: a dimension; None for all elements.
-        keepdim: keep the reduced dimension, with length 1.
 
     Returns:
         A tensor; with `dim` a named tuple `(values, indices)`. NaN where there is a NaN.
@@ -940,11 +924,9 @@ def var(
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
     Args:
-        input: the tensor, of floating point.
-        dim: a dimension, or several in a tuple; None or () for all.
         unbiased: the older way to say `correction`: True is 1, False 0.
-        keepdim: keep the reduced dimensions, with length 1.
         correction: what is taken off the number of elements; 1 by default.
+        input, dim, keepdim: as for `mean`.
 
     Raises:
         RuntimeError: the elements are integers.
@@ -1048,9 +1030,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     Args:
         input: the tensor, of floating point.
         ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not zero).
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers; there are none and the norm has no identity.
@@ -1094,10 +1074,7 @@ def norm(
     Args:
         input: the tensor, of floating point.
         p: any number, inf, -inf, or "fro" (the same as 2).
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        out: left out.
-        dtype: convert the elements to this first.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers; `p` is another word.
@@ -1127,7 +1104,6 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     Args:
         x: the tensor (`input`); integers become the default floating type.
         dim: a dimension, or several in a tuple.
-        keepdim: keep the reduced dimensions, with length 1.
 
     Raises:
         IndexError: a dimension is out of range.

@@ -49,7 +49,6 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     Args:
         input: the rates, of floating point.
-        generator: where the numbers come from.
 
     Returns:
         A tensor like `input` through which no gradient flows (it is zero).
@@ -89,7 +88,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Args:
         count: how many trials, of floating point.
         prob: a tensor of the same dtype that can be broadcast with `count`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: `count` is not of floating point.

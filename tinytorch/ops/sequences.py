@@ -41,16 +41,10 @@ def arange(
     """Return start, start + step, … below `end`: `arange(end)` or `arange(start, end, step)`.
 
     Args:
-        *args: `end`; or `start` and `end`; or `start`, `end` and `step`.
-        start: the first number.
-        end: the bound, which is not reached.
+        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. They can be given by name, too.
         step: from number to number; may be negative.
-        out: a tensor to write to.
         dtype: the element type; by default int64 if all three are ints, else the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Returns:
         A tensor of ceil((end - start) / step) elements.
@@ -191,15 +185,9 @@ def linspace(
     """Return `steps` numbers from `start` to `end`, both included, at equal distances.
 
     Args:
-        start: the first number.
-        end: the last number.
+        start, end: the first and the last number.
         steps: how many.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Raises:
         RuntimeError: `steps` is negative.
@@ -233,16 +221,10 @@ def logspace(
     """Return `steps` numbers from base**start to base**end, whose exponents are at equal distances.
 
     Args:
-        start: the first exponent.
-        end: the last exponent.
+        start, end: the first and the last exponent.
         steps: how many.
         base: what is raised to the exponents.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Example:
         >>> torch.logspace(0, 2, 3)

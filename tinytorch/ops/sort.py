@@ -57,8 +57,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
     Args:
-        input: the tensor.
-        dim: the dimension.
         descending: the largest first.
         stable: equal elements keep their order; here they always do.
 
@@ -102,9 +100,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     Which ones of equal elements are taken, and in what order, may differ from PyTorch.
 
     Args:
-        input: the tensor.
-        k: how many.
-        dim: the dimension.
         largest: False for the k smallest.
         sorted: has no effect: they come in order.
 
@@ -145,7 +140,6 @@ def unique(
     """Return the different elements in ascending order; every NaN is different.
 
     Args:
-        input: the tensor.
         sorted: has no effect: they come in order.
         return_inverse: return also, for each element, which one of the different ones it is.
         return_counts: return also how often each occurs.

@@ -132,7 +132,6 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
     Args:
         n: an int, 0 for `digamma` itself.
-        input: the numbers.
 
     Raises:
         RuntimeError: `n` is negative.

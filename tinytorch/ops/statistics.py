@@ -70,11 +70,6 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        keepdim: keep it, with length 1.
-
     Returns:
         A named tuple `(values, indices)`.
 
@@ -124,12 +119,6 @@ def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> A
 @numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
-
-    Args:
-        input: the tensor.
-        k: which one.
-        dim: the dimension.
-        keepdim: keep it, with length 1.
 
     Returns:
         A named tuple `(values, indices)`. Which one of equal elements is named may differ from PyTorch.
@@ -226,7 +215,6 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
         input: the tensor, float32 or float64.
         q: a number in [0, 1], or a vector of them of the dtype of `input`.
         dim: the dimension; None for all elements.
-        keepdim: keep the reduced dimensions, with length 1.
         interpolation: what to do between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
 
     Returns:
@@ -414,8 +402,7 @@ def histogramdd(
         input: the points, shape (*, D), float32 or float64.
         bins: how many bins, for all D dimensions or one number for each; or D vectors of edges.
         range: the outer edges, two numbers per dimension in one sequence.
-        weight: one number per point, to be summed instead of counted.
-        density: divide so that the integral over all cells is 1.
+        weight, density: as for `histogram`.
 
     Returns:
         A named tuple `(hist, bin_edges)`: a tensor of D dimensions, and a tuple of D vectors.
@@ -460,11 +447,8 @@ def diff(
     """Return the differences of neighbours along `dim`, `n` times over; of booleans, whether they differ.
 
     Args:
-        input: the tensor.
         n: how many times.
-        dim: the dimension.
-        prepend: what to put before it along `dim`.
-        append: what to put after it.
+        prepend, append: what to put before it and after it along `dim`.
 
     Raises:
         RuntimeError: the input has no dimension; what is put around it does not fit; `n` is negative.
@@ -511,7 +495,6 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     Inside, by central differences, of second order also on uneven grids; at the ends, one-sided.
 
     Args:
-        input: the values.
         spacing: the distance of neighbours: a number, one per dimension, or per dimension a vector of coordinates.
         dim: a dimension, or several in a tuple; None for all.
         edge_order: 1 or 2, the order of accuracy at the ends.
@@ -612,8 +595,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`.
 
     Args:
-        input: the vector.
-        r: how many elements.
         with_replacement: an element may occur several times.
 
     Returns:

@@ -336,7 +336,6 @@ class TypedStorage(_Storage):
         *args: how many elements, or a sequence of them.
         wrap_storage: the bytes to read, instead of new ones.
         dtype: the element type, by default the default dtype.
-        device: the CPU.
 
     Example:
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()

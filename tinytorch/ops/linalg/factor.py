@@ -164,13 +164,11 @@ def matrix_norm(
     """Return a norm of a matrix, or of each of a stack.
 
     Args:
-        input: the tensor, of floating point.
         ord: "fro" (the square root of the sum of squares), "nuc" (the sum of the singular values), 2 and -2 (the
             largest and smallest of them), 1 and -1 (the largest and smallest sum of a column's magnitudes), inf and
             -inf (of a row's).
         dim: the two dimensions that are the matrices.
-        keepdim: keep these, with length 1.
-        dtype: convert the elements to this first.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: there are no two dimensions, or no such norm.
@@ -219,12 +217,10 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     """Return a norm of vectors or matrices.
 
     Args:
-        input: the tensor, of floating point.
         ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements taken as one vector.
         dim: one dimension for norms of vectors, two for norms of matrices; None for all, or, with `ord`, for the
             vector or matrix that the input must be.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: there is no such norm; the input is neither a vector nor a matrix and `dim` is not given.
@@ -1033,9 +1029,8 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
 
     Args:
-        LD, pivots: what `ldl_factor` returned.
+        LD, pivots, hermitian: as for and from `ldl_factor`.
         B: `(..., n, k)`; leading dimensions broadcast.
-        hermitian: as it was in `ldl_factor`; of real matrices, which there are only, it changes nothing.
 
     Raises:
         RuntimeError: the shapes do not fit; the pivots are no integers.
@@ -1073,7 +1068,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
     Args:
         x, y: of one dtype, of floating point; their shapes broadcast.
-        dim: the dimension of the vectors.
 
     Raises:
         RuntimeError: the dtypes differ, or are of integers.

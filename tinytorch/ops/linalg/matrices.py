@@ -152,8 +152,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         input: B, `(..., n, k)`.
-        L: the factor.
-        upper: it is the upper one.
+        upper: the factor L is the upper one.
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ.
@@ -172,7 +171,6 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """Return the inverse of a matrix by its Cholesky factor.
 
     Args:
-        input: the factor, `(..., n, n)`.
         upper: it is the upper one.
 
     Raises:
@@ -317,8 +315,7 @@ def triangular_solve(
     """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
 
     Args:
-        input: B.
-        A: the coefficients.
+        input, A: B and the coefficients.
         upper: which triangle of A counts.
         transpose: solve with `A^T`.
         unitriangular: take the diagonal of A as ones.
@@ -385,9 +382,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     """Return the product of a matrix with the orthogonal Q that Householder reflections make.
 
     Args:
-        input: the reflections' vectors, `(..., m, k)`; see `geqrf`.
-        tau: their factors.
-        other: the matrix.
+        input, tau: the reflections' vectors, `(..., m, k)`, and their factors; see `geqrf`.
         left: `Q C`; else `C Q`.
         transpose: `Q^T` in place of Q.
 
@@ -444,12 +439,8 @@ def norm(
     """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
 
     Args:
-        input: the tensor, of floating point.
         p: any number, inf, -inf; "fro", the same as 2; "nuc", the sum of the singular values of a matrix.
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        out: left out.
-        dtype: convert the elements to this first.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers; `p` is another word; "nuc" is asked for of other than two dimensions.
@@ -551,7 +542,6 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
     Args:
-        input: the tensor, of two or more dimensions.
         p: the norm.
         dim: the dimension along which the slices are.
         maxnorm: the largest norm.
@@ -783,7 +773,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
 
     Args:
-        x: a vector.
         N: how many columns; as many as there are elements by default.
         increasing: the order.
 
@@ -856,7 +845,6 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         y: the samples.
         x: where they were taken: a vector, or a tensor that broadcasts with `y`.
         dx: instead of `x`, their distance; 1 by default.
-        dim: the dimension.
 
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
@@ -890,9 +878,6 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 @numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
-
-    Args:
-        y, x, dx, dim: as for `trapezoid`.
 
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
@@ -1074,7 +1059,6 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
 
     Args:
-        A: `(..., m, n)`.
         q: how many; the smallest of 6, m and n by default.
         center: subtract the mean.
         niter: how many iterations of the power method.

@@ -441,8 +441,7 @@ def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, whole_produc
     Args:
         x: the addend, of the result's dtype.
         product: the product, as float32.
-        beta: factor of `x`, which is rounded.
-        alpha: factor of the product, which is rounded.
+        beta, alpha: factors of `x`, which is rounded, and of the product, which is rounded.
         whole_product: do not round `alpha * product` before the sum.
         whole_x: do not round `beta * x`.
     """
@@ -494,10 +493,8 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
-        mat1: a matrix `(n, m)`.
-        mat2: a matrix `(m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        mat1, mat2: matrices `(n, m)` and `(m, p)`.
+        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -530,10 +527,8 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
     Args:
         x: what is added (`input`), broadcast to `(n,)`.
-        mat: a matrix `(n, m)`.
-        vec: a vector `(m,)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        mat, vec: a matrix `(n, m)` and a vector `(m,)`.
+        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -572,10 +567,8 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 
     Args:
         x: what is added (`input`), broadcast to `(b, n, p)`.
-        batch1: matrices `(b, n, m)`.
-        batch2: matrices `(b, m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
+        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -607,10 +600,8 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
-        batch1: matrices `(b, n, m)`.
-        batch2: matrices `(b, m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the sum.
+        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
+        beta, alpha: factors of `x` and of the sum.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -648,10 +639,8 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
     Args:
         x: what is added (`input`), broadcast to `(n, m)`.
-        vec1: a vector `(n,)`.
-        vec2: a vector `(m,)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        vec1, vec2: vectors `(n,)` and `(m,)`.
+        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
@@ -725,8 +714,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Return the products of `a` and `b` summed over pairs of dimensions.
 
     Args:
-        a: the first tensor.
-        b: the second.
         dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two lists of equal length.
 
     Returns:

@@ -353,8 +353,7 @@ def solve_triangular(
         input: A, `(..., n, n)`; the other triangle is not read.
         B: `(..., n, k)`; the result has the dtype of A.
         upper: which triangle of A counts.
-        left: whether A stands to the left of X.
-        unitriangular: take the diagonal of A as ones.
+        left, unitriangular: A stands to the left of X; its diagonal is taken as ones.
 
     Raises:
         RuntimeError: shapes do not match.

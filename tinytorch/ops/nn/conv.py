@@ -133,13 +133,7 @@ def _settings(
     """Check the arguments' types; return the settings with an entry per dimension of the weight.
 
     Args:
-        name: the public name.
-        dims: the number of spatial dimensions.
-        input: the tensor, with or without a batch.
-        weight: the kernels.
-        bias: a tensor, or None.
         settings: stride, padding, dilation, ... by name.
-        groups: the number of groups.
         same: the padding is "same", where PyTorch looks at the weight's dimensions first.
     """
     given = {"input": input, "weight": weight}
@@ -328,13 +322,8 @@ def conv1d(
     """Return the convolution (cross-correlation) of signals.
 
     Args:
-        input: shape (N, C, L) or (C, L).
-        weight: shape (O, C / groups, k).
-        bias: shape (O,).
-        stride: how far the kernel moves from place to place.
-        padding: zeros on both sides; "valid" is none, "same" as many as keep the length.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
+        input, weight, bias: shapes (N, C, L) or (C, L), (O, C / groups, k) and (O,).
+        stride, padding, dilation, groups: as for `conv2d`.
 
     Returns:
         A tensor of shape (N, O, M) or (O, M).
@@ -362,9 +351,7 @@ def conv2d(
     It needs memory for about a million numbers besides the result, however large the batch is.
 
     Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        weight: shape (O, C / groups, kH, kW).
-        bias: shape (O,).
+        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (O, C / groups, kH, kW) and (O,).
         stride: how far the kernel moves from place to place, one number or one per dimension.
         padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as many as keep the size.
         dilation: the distance of the kernel's elements.
@@ -443,15 +430,12 @@ def conv_transpose2d(
     """Return the transposed convolution of images: the gradient of `conv2d` by its input.
 
     Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        weight: shape (C, O / groups, kH, kW).
-        bias: shape (O,).
+        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (C, O / groups, kH, kW) and (O,).
         stride: the distance of what neighbours in the input add to.
         padding: how much is cut off on each side.
-        output_padding: rows and columns added at one side: several sizes of an input give one size
-            of an output, and this says which is meant.
-        groups: channels are convolved in so many groups apart.
-        dilation: the distance of the kernel's elements.
+        output_padding: rows and columns added at one side: several sizes of an input give one size of an output, and
+            this says which is meant.
+        groups, dilation: as for `conv2d`.
 
     Returns:
         A tensor of shape (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding +
@@ -494,9 +478,7 @@ def convolution(
     """Return the convolution, or transposed one, of batches of as many dimensions as the weight has.
 
     Args:
-        input: `(N, C, *)`.
-        weight: `(O, C / groups, *)`; of a transposed one `(C, O / groups, *)`.
-        bias: `(O,)` or None.
+        input, weight, bias: `(N, C, *)`, `(O, C / groups, *)` (transposed: `(C, O / groups, *)`), `(O,)` or None.
         stride, padding, dilation, groups: as for `conv2d`.
         transposed: whether it is the transposed convolution; see `conv_transpose2d`.
         output_padding: what is added to the sizes of a transposed one.
@@ -525,9 +507,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """Return the convolution of signals whose dimensions are time, batch, channels.
 
     Args:
-        input: shape (T, N, C).
-        weight: shape (k, C, O).
-        bias: shape (O,).
+        input, weight, bias: shapes (T, N, C), (k, C, O) and (O,).
         pad: zeros at both ends of the time.
 
     Returns:
@@ -608,9 +588,8 @@ def unfold(
     Args:
         input: shape (N, C, H, W) or (C, H, W).
         kernel_size: of a block.
-        dilation: the distance of a block's elements.
+        dilation, stride: the distances of a block's elements, and of the blocks.
         padding: zeros on each side.
-        stride: the distance of the blocks.
 
     Returns:
         A tensor of shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
@@ -655,10 +634,8 @@ def fold(
     Args:
         input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
         output_size: height and width of the images.
-        kernel_size: of a block.
-        dilation: the distance of a block's elements.
         padding: how much is cut off on each side.
-        stride: the distance of the blocks.
+        kernel_size, dilation, stride: as for `unfold`.
 
     Returns:
         A tensor of shape (N, C, H, W) or (C, H, W).

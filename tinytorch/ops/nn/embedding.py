@@ -68,8 +68,7 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
     Args:
-        weight: the rows, `(n, d)`.
-        indices: int64 or int32, of any shape.
+        weight, indices: the rows, `(n, d)`, and int64 or int32, of any shape.
         max_norm: the largest norm.
         norm_type: the p of the p-norm.
 
@@ -130,9 +129,8 @@ def embedding_bag(
         weight: shape (rows, width).
         indices: int64 or int32, one dimension.
         offsets: where each bag begins in `indices`.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
         mode: 0 for sums, 1 for means, 2 for maxima.
-        sparse: left out (NotImplementedError).
+        scale_grad_by_freq, sparse: as for `embedding`.
         per_sample_weights: what to multiply each row with, for sums.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.

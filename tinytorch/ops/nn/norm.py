@@ -242,10 +242,8 @@ def batch_norm(
 
     Args:
         input: shape (N, C, *).
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        running_mean: the running mean of the channels, changed in place in training.
-        running_var: the running variance.
+        weight, bias: a factor and a summand for each channel, shape (C,).
+        running_mean, running_var: the running mean and variance of the channels, changed in place in training.
         training: normalise by the statistics of this batch, not by the running ones.
         momentum: by which part the running statistics move towards those of the batch.
         eps: keeps the divisor from 0.
@@ -300,15 +298,8 @@ def instance_norm(
     """Return `input` with each channel of each sample normalised; see `nn.functional.instance_norm`.
 
     Args:
-        input: shape (N, C, *).
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        running_mean: the running mean of the channels, changed in place with `use_input_stats`.
-        running_var: the running variance.
-        use_input_stats: normalise by each instance's own statistics, not by the running ones.
-        momentum: by which part the running statistics move.
-        eps: keeps the divisor from 0.
-        cudnn_enabled: ignored.
+        use_input_stats: normalise by each instance's own statistics, not by the running ones, which it changes.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: sizes or dtypes do not fit; there are no running statistics to use.
@@ -378,12 +369,8 @@ def group_norm(
     """Return `input` with each group of channels of each sample normalised.
 
     Args:
-        input: shape (N, C, *).
         num_groups: into how many groups the channels are divided.
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        eps: keeps the divisor from 0.
-        cudnn_enabled: ignored.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
@@ -425,14 +412,9 @@ def native_group_norm(
     """Return what `group_norm` does, and mean and `1 / sqrt(variance + eps)` of each group, shape (N, group).
 
     Args:
-        input: N * C * HxW elements.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
-        N: the number of samples.
-        C: the number of channels.
-        HxW: the number of places.
+        input: N * C * HxW elements: N samples of C channels of HxW places.
         group: the number of groups.
-        eps: keeps the divisor from 0.
+        weight, bias, eps: as for `batch_norm`.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0, 5.0, 5.0]])

@@ -313,8 +313,6 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
     """Return what pools planes one row high as lines (C, L) or (N, C, L) are to be pooled, as PyTorch does it.
 
     Args:
-        name: the public name.
-        input: the lines.
         *arguments: kernel size, stride, padding and dilation, as many as there are.
 
     Returns:

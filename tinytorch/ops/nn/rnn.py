@@ -533,8 +533,7 @@ def lstm_cell(
     Args:
         input: (batch, features).
         hx: `(h, c)`, each (batch, hidden).
-        w_ih, w_hh: weights (4 * hidden, features) and (4 * hidden, hidden).
-        b_ih, b_hh: biases (4 * hidden,).
+        w_ih, w_hh, b_ih, b_hh: (4 * hidden, features), (4 * hidden, hidden), and two of (4 * hidden,).
 
     Raises:
         TypeError: `hx` is a tensor.
@@ -566,10 +565,8 @@ def gru_cell(
     """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
 
     Args:
-        input: (batch, features).
-        hx: (batch, hidden).
-        w_ih, w_hh: weights (3 * hidden, features) and (3 * hidden, hidden).
-        b_ih, b_hh: biases (3 * hidden,).
+        input, hx: (batch, features) and (batch, hidden).
+        w_ih, w_hh, b_ih, b_hh: (3 * hidden, features), (3 * hidden, hidden), and two of (3 * hidden,).
 
     Raises:
         RuntimeError: sizes or dtypes do not fit.
@@ -592,10 +589,8 @@ def rnn_tanh_cell(
     """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
 
     Args:
-        input: (batch, features).
-        hx: (batch, hidden).
-        w_ih, w_hh: weights (hidden, features) and (hidden, hidden).
-        b_ih, b_hh: biases (hidden,).
+        input, hx: (batch, features) and (batch, hidden).
+        w_ih, w_hh, b_ih, b_hh: (hidden, features), (hidden, hidden), and two of (hidden,).
 
     Raises:
         RuntimeError: sizes or dtypes do not fit.
