@@ -110,7 +110,6 @@ def blank(
                 f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} "
                 f"which does not match the computed number of elements {shape[0]}. Note that this may occur as a "
                 f"result of rounding error. The out tensor will be resized to a tensor of shape ({shape[0]},).",
-                UserWarning,
                 stacklevel=3,
             )
         bring_to(out, shape)
@@ -231,15 +230,12 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """Return a new tensor that holds a copy of `data`.
+    """Return a new tensor that holds a copy of `data`: a leaf of its shape.
 
     Args:
         data: a number, nested sequences of numbers, a NumPy array or scalar, or what NumPy can make an array of.
         dtype: the element type; by default that of the data, where Python's floats are of the default dtype.
         device, requires_grad, pin_memory: as for `zeros`.
-
-    Returns:
-        A leaf of the shape of the data.
 
     Raises:
         ValueError: sequences at the same depth differ in length.
@@ -263,7 +259,6 @@ def _warn_copy(call: str) -> None:
     warnings.warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
         f"or sourceTensor.detach().clone().requires_grad_(True), rather than {call}.",
-        UserWarning,
         stacklevel=3,
     )
 
@@ -367,7 +362,6 @@ def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     warnings.warn(
         "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
         "single numpy.ndarray with numpy.array() before converting to a tensor.",
-        UserWarning,
         stacklevel=5,
     )
     for each in level:
@@ -497,7 +491,6 @@ def asarray(
             warnings.warn(
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
                 "requires_grad=False explicitly to get the old behavior and silence this warning.",
-                UserWarning,
                 stacklevel=2,
             )
         if requires_grad is None or made.requires_grad == requires_grad:
@@ -543,7 +536,6 @@ def _warn_read_only(array: Array) -> None:
             "tensors. This means writing to this tensor will result in undefined behavior. You "
             "may want to copy the array to protect its data or make it writable before converting "
             "it to a tensor. This type of warning will be suppressed for the rest of this program.",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -612,7 +604,6 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
             "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
             "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
             "will be suppressed for the rest of this program.",
-            UserWarning,
             stacklevel=2,
         )
     return finished(np.frombuffer(view, kind.numpy, max(count, -1), offset), requires_grad)

@@ -268,7 +268,7 @@ def _grad_dtype(self: Tensor) -> dtypes.dtype:
 
 
 def _volatile(self: Tensor) -> bool:
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
     return False
 
 

@@ -139,14 +139,14 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 @public("", method="resize")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """Return the tensor in another shape of as many elements; deprecated, as in PyTorch: use `reshape`."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     return _resized(self, shape_of("resize", sizes))
 
 
 @public("", method="resize_as")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """Return the tensor in the shape of another of as many elements; deprecated: use `reshape_as`."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
     return _resized(self, tuple(tensor._array.shape))
 
 
@@ -159,13 +159,6 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
             "only change the shape of a given tensor, while preserving the number of elements. "
         )
     return reshape(self, shape)
-
-
-_C_TYPES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-    "float64": "double",
-}  # fmt: skip
 
 
 @public("", method="set_")
@@ -213,7 +206,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         )
     if theirs is not self.dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {_C_TYPES[theirs.name]} to a tensor of type {_C_TYPES[self.dtype.name]}"
+            f"Could not set tensor of type {dtypes.C_NAMES[theirs.name]} to a tensor of type "
+            f"{dtypes.C_NAMES[self.dtype.name]}"
         )
     if size is None:
         return _move(self, whole)

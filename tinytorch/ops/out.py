@@ -77,20 +77,13 @@ def _same(text: str) -> Check:
                     name=name,
                     have=have.tensor_name,
                     want=want.tensor_name,
-                    have_c=_C_NAMES.get(have.name, have.name),
-                    want_c=_C_NAMES.get(want.name, want.name),
+                    have_c=dtypes.C_NAMES.get(have.name, have.name),
+                    want_c=dtypes.C_NAMES.get(want.name, want.name),
                 )
             )
 
     return check
 
-
-#: What PyTorch's messages call the dtypes where they come from C++.
-_C_NAMES = {
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
 
 # What `out` may overlap with: of the arguments nothing is looked at; the same elements or none; none.
 NOTHING, PARTS, ALL = range(3)
@@ -420,7 +413,6 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
             f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
             "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
             stacklevel=4,
         )
     bring_to(x, shape)

@@ -328,11 +328,7 @@ def _check_floating(x: Tensor, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
 
 
-_C_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short",
-    "int32": "int", "int64": "long", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "float32": "float", "float64": "double",
-}  # fmt: skip
+_C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
 
 
 @public("", method="uniform_")
@@ -579,7 +575,6 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
                 f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can "
                 "support discrete uniform distribution only within this range. This warning will become an error in "
                 "version 1.7 release, please fix the code in advance",
-                UserWarning,
                 stacklevel=4,
             )
 
@@ -658,13 +653,10 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """Return ones and zeros like `input`: one with the probability that `input` holds.
+    """Return ones and zeros like `input`: one with the probability that `input` holds; no gradient flows (it is zero).
 
     Args:
         p: one probability for all elements instead.
-
-    Returns:
-        A tensor through which no gradient flows (it is zero).
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -1036,15 +1028,12 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return indices drawn in proportion to the weights in each row of `input`.
+    """Return int64 indices, (num_samples,) or (rows, num_samples), drawn in proportion to the weights in each row.
 
     Args:
         input: weights, (categories,) or (rows, categories); they need not sum to one.
         num_samples: how many indices per row.
         replacement: whether an index can be drawn again.
-
-    Returns:
-        int64 indices, (num_samples,) or (rows, num_samples).
 
     Raises:
         RuntimeError: a weight is negative or not finite, those of a row sum to zero, or there are

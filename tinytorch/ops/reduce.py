@@ -80,15 +80,12 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
 @public(method=True, out="typed")
 @op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the sum of all elements, or over the dimensions `dim`.
+    """Return the sum of all elements, or over the dimensions `dim`, which are gone then.
 
     Args:
         dim: a dimension, or several in a tuple; None or () for all.
         keepdim: keep the reduced dimensions, with length 1.
         dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
-
-    Returns:
-        A tensor without the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -110,14 +107,11 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(overload=("dim", "MeanBackward1"), x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the mean of all elements, or over the dimensions `dim`; NaN of no elements.
+    """Return the mean of all elements, or over the dimensions `dim`, which are gone then; NaN of no elements.
 
     Args:
         x: the tensor (`input`), of floating point.
         dim, keepdim, dtype: as for `sum`.
-
-    Returns:
-        A tensor without the dimensions `dim`.
 
     Raises:
         RuntimeError: the elements are integers and no `dtype` is given; a dimension is given twice.
@@ -535,7 +529,7 @@ def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
 @public(method=True, out="max")
 @_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the largest element; or along `dim` with its index; or the larger of two tensors.
+    """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the larger of two tensors.
 
     `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that `indices` names (the
     first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
@@ -544,9 +538,6 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         dim: a dimension; or the other tensor.
         keepdim: keep the reduced dimension, with length 1.
         other: the other tensor, by name.
-
-    Returns:
-        A tensor; with `dim` a named tuple `(values, indices)`.
 
     Raises:
         RuntimeError: there are no elements and no `dim`.
@@ -799,13 +790,12 @@ _nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
 @public(method=True, out="median")
 @numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return the median; or along `dim` with its index. Of an even number it is the lower one.
+    """Return the median, of an even number the lower one; or along `dim` a named tuple `(values, indices)`.
+
+    NaN where there is a NaN.
 
     Args:
         dim: a dimension; None for all elements.
-
-    Returns:
-        A tensor; with `dim` a named tuple `(values, indices)`. NaN where there is a NaN.
 
     Raises:
         IndexError: the dimension is out of range, or empty.
@@ -910,7 +900,6 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
-            UserWarning,
             stacklevel=4,
         )
     return function(input, axes, degrees, keepdim)
@@ -1140,10 +1129,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether any element is not zero: of all, or over the dimensions `dim`.
-
-    Returns:
-        A bool tensor (uint8 for uint8).
+    """Return whether any element is not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -1158,10 +1144,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether all elements are not zero: of all, or over the dimensions `dim`.
-
-    Returns:
-        A bool tensor (uint8 for uint8).
+    """Return whether all elements are not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.

@@ -45,13 +45,10 @@ def _poisson(x: Any, source: Any) -> Any:
 
 @public()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson numbers, each with the rate that `input` holds.
+    """Return Poisson numbers, each with the rate that `input` holds; no gradient flows (it is zero).
 
     Args:
         input: the rates, of floating point.
-
-    Returns:
-        A tensor like `input` through which no gradient flows (it is zero).
 
     Raises:
         RuntimeError: a rate is negative.

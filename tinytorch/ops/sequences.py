@@ -38,16 +38,13 @@ def arange(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return start, start + step, … below `end`: `arange(end)` or `arange(start, end, step)`.
+    """Return start, start + step, … below `end`, ceil((end - start) / step) numbers: `arange([start,] end, step)`.
 
     Args:
         *args: `end`; or `start` and `end`; or `start`, `end` and `step`. They can be given by name, too.
         step: from number to number; may be negative.
         dtype: the element type; by default int64 if all three are ints, else the default dtype.
         the others: as for `zeros`.
-
-    Returns:
-        A tensor of ceil((end - start) / step) elements.
 
     Raises:
         RuntimeError: `step` is zero or leads away from `end`.
@@ -111,7 +108,6 @@ def inclusive_range(
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
         stacklevel=2,
     )
     start, end = number("range", "start", 1, start), number("range", "end", 2, end)

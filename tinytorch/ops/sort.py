@@ -137,16 +137,13 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the different elements in ascending order; every NaN is different.
+    """Return the different elements, ascending (every NaN is one); with inverse and counts, a tuple, where asked for.
 
     Args:
         sorted: has no effect: they come in order.
         return_inverse: return also, for each element, which one of the different ones it is.
         return_counts: return also how often each occurs.
         dim: compare whole parts along this dimension, not single elements.
-
-    Returns:
-        The tensor of different elements; a tuple with the inverse and the counts, where asked for.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)

@@ -125,7 +125,6 @@ def _warn_of_a_scalar(self: Tensor) -> None:
         warnings.warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
             "Consider using tensor.detach() first.",
-            UserWarning,
             stacklevel=3,
         )
 

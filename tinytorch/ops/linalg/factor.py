@@ -108,10 +108,7 @@ def _slogdet(x: Any) -> Any:
 
 @public("linalg.slogdet", out="exact")
 def slogdet(A: Tensor) -> Any:
-    """Return the sign of the determinant, and the logarithm of its magnitude (which does not overflow).
-
-    Returns:
-        A named tuple `(sign, logabsdet)`.
+    """Return `(sign, logabsdet)`: the sign of the determinant and its magnitude's logarithm, which does not overflow.
 
     Example:
         >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
@@ -351,7 +348,7 @@ def _svdvals(x: Any) -> Any:
 
 @public("linalg.svd", out="exact", autocast="float32")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """Return the singular value decomposition `A = U diag(S) Vh`.
+    """Return the singular value decomposition `A = U diag(S) Vh`: a named tuple `(U, S, Vh)`, S in descending order.
 
     The gradients of U and Vh are finite only where all singular values differ, and mean something only for what does
     not depend on the signs of singular vectors. With `full_matrices`, the columns of U and rows of Vh beyond the
@@ -361,9 +358,6 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         A: `(..., m, n)`.
         full_matrices: whether U is `(m, m)` and Vh `(n, n)`; else `(m, k)` and `(k, n)` for k the smaller size.
         driver: must be None: LAPACK's algorithms are for GPUs to choose.
-
-    Returns:
-        A named tuple `(U, S, Vh)`, S in descending order.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64.
@@ -435,7 +429,7 @@ def _is_lower(UPLO: str) -> bool:
 
 @public("linalg.eigh", out="exact", autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Any:
-    """Return the eigenvalues, ascending, and the eigenvectors (columns) of a symmetric matrix.
+    """Return a named tuple `(eigenvalues, eigenvectors)` of a symmetric matrix: ascending; and the columns of a matrix.
 
     The gradient of the vectors is finite only where all eigenvalues differ, and means something only for what does not
     depend on the vectors' signs.
@@ -443,9 +437,6 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
     Args:
         input: `(..., n, n)`, of which one triangle is read.
         UPLO: which: "L", the lower, or "U".
-
-    Returns:
-        A named tuple `(eigenvalues, eigenvectors)`.
 
     Raises:
         RuntimeError: the matrices are not square, `UPLO` is something else.
@@ -541,10 +532,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @public("linalg.cholesky_ex", out="exact", autocast="float32")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """Return the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
-
-    Returns:
-        A named tuple `(L, info)`.
+    """Return `(L, info)`: the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
 
     Example:
         >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
@@ -614,15 +602,12 @@ def _only_r(x: Any) -> Any:
 
 @public("linalg.qr", out="exact", autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Return the decomposition `A = Q R` into orthonormal columns and an upper triangular matrix.
+    """Return a named tuple `(Q, R)` with `A = Q R`: orthonormal columns and an upper triangular matrix.
 
     Args:
         A: `(..., m, n)`.
         mode: "reduced": Q is `(m, k)` and R `(k, n)` for k the smaller size; "complete": Q is `(m, m)`; "r": only R is
             computed.
-
-    Returns:
-        A named tuple `(Q, R)`.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64; there is no such mode; in backward, where there is no
@@ -836,10 +821,7 @@ def check_nonzero(info: Tensor) -> None:
 
 @public("linalg.lu_factor_ex", out="exact")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
-
-    Returns:
-        A named tuple `(LU, pivots, info)`.
+    """Return `(LU, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on U's diagonal.
 
     Example:
         >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
@@ -877,14 +859,11 @@ def unpacked_lu(x: Any, pivots: Any) -> Any:
 
 @public("linalg.lu", out="exact")
 def lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
+    """Return `(P, L, U)` with `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
 
     Args:
         A: `(..., m, n)`.
         pivot: must be True.
-
-    Returns:
-        A named tuple `(P, L, U)`.
 
     Example:
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
@@ -978,10 +957,7 @@ for _each in (_ldl, _ldl_solve):
 
 @public("linalg.ldl_factor_ex", out="exact")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
-    """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
-
-    Returns:
-        A named tuple `(LD, pivots, info)`.
+    """Return `(LD, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on D's diagonal.
 
     Example:
         >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
@@ -996,16 +972,13 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 
 @public("linalg.ldl_factor", out="exact")
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
-    """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
+    """Return `(LD, pivots)`: `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
 
     D has blocks of one and two rows on its diagonal. There is no gradient.
 
     Args:
         input: `(..., n, n)`, of which the lower triangle is read.
         hermitian: makes no difference for real matrices.
-
-    Returns:
-        A named tuple `(LD, pivots)`.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.

@@ -38,7 +38,6 @@ def _deprecated(name: str, instead: str) -> None:
     """Warn of an old name."""
     warnings.warn(
         f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
-        UserWarning,
         stacklevel=3,
     )
 
@@ -201,15 +200,12 @@ def qr(input: Tensor, some: bool = True) -> Any:
 
 @public(method=True, out="exact", autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """Return the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
+    """Return `(U, S, V)`, the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
 
     Args:
         input: `(..., m, n)`.
         some: U and V have only as many columns as there are singular values.
         compute_uv: compute U and V; else they are zeros.
-
-    Returns:
-        A named tuple `(U, S, V)`.
 
     Example:
         >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
@@ -643,7 +639,7 @@ def _lengths(difference: Tensor, p: float) -> Tensor:
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """Return the distances of each row of one matrix from each of another.
+    """Return the distances, `(..., P, R)`, of each row of one matrix from each of another.
 
     Args:
         x1: `(..., P, m)`.
@@ -651,9 +647,6 @@ def cdist(
         p: the norm, 0 or more.
         compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
             exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
-
-    Returns:
-        A tensor `(..., P, R)`.
 
     Raises:
         RuntimeError: the tensors are not of floating point, or have different numbers of columns.
@@ -745,7 +738,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
             "simply use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in "
             "a future release.",
-            UserWarning,
             stacklevel=2,
         )
     return decompose.cross(input, other, dim=dim)
@@ -962,7 +954,7 @@ def cov(
     else:
         degrees = total - correction
     if degrees <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        warnings.warn("cov(): degrees of freedom is <= 0", stacklevel=2)
         degrees = 0
     centred = x - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights.to(centred.dtype)
@@ -1100,7 +1092,7 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the k largest (or smallest) eigenvalues of a symmetric A, or of `A x = B x e`, and their vectors.
+    """Return the k largest (or smallest) eigenvalues, `(..., k)`, of a symmetric A, or of `A x = B x e`; and vectors.
 
     They are computed directly, by `linalg.eigh`, not by iteration: the arguments that steer that have no effect.
 
@@ -1114,9 +1106,6 @@ def lobpcg(
 
     Raises:
         ValueError: A has less than `3 * k` rows.
-
-    Returns:
-        The eigenvalues `(..., k)` and vectors `(..., m, k)`.
 
     Example:
         >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]

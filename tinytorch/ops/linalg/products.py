@@ -28,13 +28,6 @@ from tinytorch.ops.shape import _unsafe_view
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
-# C++'s names of the types, which PyTorch's message for `mm` has.
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
-    "uint8": "unsigned char", "bool": "bool",
-}  # fmt: skip
-
 
 # Kernels ------------------------------------------------------------------------------------------
 
@@ -159,7 +152,7 @@ def _check_mm(a: Any, b: Any) -> None:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype != b.dtype:
-        first, second = (_C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
+        first, second = (dtypes.C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. Convert one: x.to(y.dtype)"
         )
@@ -711,13 +704,10 @@ for _caller in (addmm, addmv, baddbmm, addbmm, addr):
 
 @public(out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Return the products of `a` and `b` summed over pairs of dimensions.
+    """Return the products of `a` and `b` summed over pairs of dimensions: with the others of `a`, then those of `b`.
 
     Args:
         dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two lists of equal length.
-
-    Returns:
-        A tensor with the other dimensions of `a`, then those of `b`.
 
     Raises:
         RuntimeError: paired dimensions differ in length; the lists do; the dtypes do.
@@ -1056,7 +1046,6 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
-        UserWarning,
         stacklevel=2,
     )
     for each in matrices:
@@ -1093,7 +1082,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
         if each._array.dtype != chain[0]._array.dtype:
-            first_name, name = (_C_NAMES.get(t.dtype.name) for t in (chain[0], each))
+            first_name, name = (dtypes.C_NAMES.get(t.dtype.name) for t in (chain[0], each))
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
                 f"{first_name} and tensor {k} {name}"

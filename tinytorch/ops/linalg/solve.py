@@ -180,14 +180,11 @@ def inv(A: Tensor) -> Tensor:
 
 @public("linalg.inv_ex", out="exact", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """Return the inverses and, per matrix, 0 or the column (from 1) where inverting it failed.
+    """Return a named tuple `(inverse, info)`: the inverses and, per matrix, 0 or the column (from 1) where it failed.
 
     Args:
         A: `(..., n, n)`.
         check_errors: raise LinAlgError if one fails.
-
-    Returns:
-        A named tuple `(inverse, info)`.
 
     Raises:
         RuntimeError: A is no square matrix; with `check_errors` also (a LinAlgError) if one is singular.
@@ -309,10 +306,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 @public("linalg.solve_ex", out="exact")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return the solution of `A X = B` (or `X A = B`) and, per A, 0 or the column (from 1) of its first zero pivot.
-
-    Returns:
-        A named tuple `(result, info)`.
+    """Return `(result, info)`: X of `A X = B` or `X A = B`; per A, 0 or the column (from 1) of its first zero pivot.
 
     Example:
         >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info

@@ -15,7 +15,7 @@ from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm
+from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.rearrange import constant_pad
@@ -103,7 +103,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return `softmax(query @ key.T * scale + attn_mask) @ value`.
+    """Return `softmax(query @ key.T * scale + attn_mask) @ value`, of shape (*, L, Ev).
 
     Args:
         query: shape (*, L, E).
@@ -115,9 +115,6 @@ def scaled_dot_product_attention(
         is_causal: each query attends to the keys up to its own place only.
         scale: by default `1 / sqrt(E)`.
         enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
-
-    Returns:
-        A tensor of shape (*, L, Ev).
 
     Raises:
         RuntimeError: both `attn_mask` and `is_causal` are given; shapes or dtypes do not fit.
@@ -175,7 +172,7 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
                 f"{name}(): argument '{what}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
             )
     if not query.dtype is key.dtype is value.dtype:
-        found = [_C_NAMES[each.dtype.name] for each in (query, key, value)]
+        found = [dtypes.C_NAMES[each.dtype.name] for each in (query, key, value)]
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{found[0]} key.dtype: {found[1]} and value.dtype: {found[2]} instead."
@@ -192,7 +189,7 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
     if attn_mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{_C_NAMES[attn_mask.dtype.name]} and  query.dtype: {_C_NAMES[query.dtype.name]} instead."
+            f"{dtypes.C_NAMES[attn_mask.dtype.name]} and  query.dtype: {dtypes.C_NAMES[query.dtype.name]} instead."
         )
     if is_causal:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")

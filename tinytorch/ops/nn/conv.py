@@ -17,7 +17,6 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
-from tinytorch.ops.linalg.products import _C_NAMES
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -216,7 +215,7 @@ def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool
 
 def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
     if b is not None and x.dtype is not b.dtype:
-        first, second = _C_NAMES[x.dtype.name], _C_NAMES[b.dtype.name]
+        first, second = dtypes.C_NAMES[x.dtype.name], dtypes.C_NAMES[b.dtype.name]
         raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
     if x.dtype is not w.dtype:
         raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(w)}")
@@ -319,14 +318,11 @@ def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of signals.
+    """Return the convolution (cross-correlation) of signals, of shape (N, O, M) or (O, M).
 
     Args:
         input, weight, bias: shapes (N, C, L) or (C, L), (O, C / groups, k) and (O,).
         stride, padding, dilation, groups: as for `conv2d`.
-
-    Returns:
-        A tensor of shape (N, O, M) or (O, M).
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
@@ -346,7 +342,7 @@ def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of images.
+    """Return the convolution (cross-correlation) of images, of shape (N, O, H', W') or (O, H', W').
 
     It needs memory for about a million numbers besides the result, however large the batch is.
 
@@ -356,9 +352,6 @@ def conv2d(
         padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as many as keep the size.
         dilation: the distance of the kernel's elements.
         groups: channels are convolved in so many groups apart.
-
-    Returns:
-        A tensor of shape (N, O, H', W') or (O, H', W').
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
@@ -504,14 +497,11 @@ def convolution(
 
 @public(also="nn.functional.conv_tbc", autocast="low")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return the convolution of signals whose dimensions are time, batch, channels.
+    """Return the convolution, `(T + 2 * pad - k + 1, N, O)`, of signals whose dimensions are time, batch, channels.
 
     Args:
         input, weight, bias: shapes (T, N, C), (k, C, O) and (O,).
         pad: zeros at both ends of the time.
-
-    Returns:
-        A tensor of shape (T + 2 * pad - k + 1, N, O).
 
     Raises:
         RuntimeError: shapes or dtypes do not go together.
@@ -583,16 +573,13 @@ def _check_columns(name: str, x: Tensor) -> None:
 def unfold(
     input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
 ) -> Tensor:
-    """Return the sliding blocks of images as columns.
+    """Return the sliding blocks of images as columns, shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
         kernel_size: of a block.
         dilation, stride: the distances of a block's elements, and of the blocks.
         padding: zeros on each side.
-
-    Returns:
-        A tensor of shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
 
     Raises:
         RuntimeError: no block fits in; the shape or a setting is wrong.
@@ -629,16 +616,13 @@ def fold(
     input: Tensor, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1,
     padding: SizeOrInt = 0, stride: SizeOrInt = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the images that blocks, given as columns, add up to; arguments as `unfold`.
+    """Return the images, (N, C, H, W) or (C, H, W), that blocks, given as columns, add up to; arguments as `unfold`.
 
     Args:
         input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
         output_size: height and width of the images.
         padding: how much is cut off on each side.
         kernel_size, dilation, stride: as for `unfold`.
-
-    Returns:
-        A tensor of shape (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the sizes do not go together.

@@ -54,15 +54,12 @@ def _column_sums(x: Any) -> Any:
 @public("nn.functional.linear", out="exact", autocast="op")
 @op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """Return `x @ weight.T + bias`.
+    """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
     Args:
         x: shape (*, in_features), with any number of leading dimensions.
         weight: shape (out_features, in_features), or (in_features,).
         bias: shape (out_features,), or what broadcasts to that.
-
-    Returns:
-        A tensor of shape (*, out_features); of shape (*) for a weight of one dimension.
 
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.
