@@ -67,11 +67,7 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-def _spread_x(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
-    return sum(g, dim, True).reshape(x_shape)
-
-
-@op(x=_spread_x, name="Expand")
+@op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")
 def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
     """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
     return kernels.spread(x, shape, dim)
@@ -141,7 +137,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(x=lambda g, x, dim: _nansum_x(g, x, dim))
+@op(x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum as `sum` does, NaN counted as zero.
 
@@ -154,10 +150,6 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     if x.dtype.kind in FLOATS:
         x = np.where(np.isnan(x), np.zeros_like(x), x)
     return kernels.total(x, axes, keepdim)
-
-
-def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
-    return spread(g, x._array.shape, dim).masked_fill(isnan(x), 0)
 
 
 @public(method=True, out="nansum")
@@ -306,12 +298,8 @@ def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
     return kernels.accumulated(ufunc, x, axis)
 
 
-def _cumsum_x(g: Any, dim: int) -> Any:
-    return cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g
-
-
 @public(method=True, in_place=True, out="typed")
-@op(x=_cumsum_x)
+@op(x=lambda g, dim: cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g)
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -346,11 +334,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     return _accumulated(np.multiply, x, dim, dtype, "cumprod")
 
 
-def _shift_x(g: Any, dim: int) -> Any:
-    return _shift(g.flip(dim), dim, 0).flip(dim)
-
-
-@op(x=_shift_x)
+@op(x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 def _shift(x: Any, dim: int, fill: float) -> Any:
     """Return `x` moved on by one along `dim`, `fill` coming in."""
     out = np.full_like(x, fill)
@@ -464,22 +448,6 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Max")
-def _max_all(x: Any) -> Any:
-    _check_some(x, None, "max")
-    return _largest(x, axis=None)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Min")
-def _min_all(x: Any) -> Any:
-    _check_some(x, None, "min")
-    return _smallest(x, axis=None)
-
-
-_max_all.op.node_class.__name__ = "MaxBackward1"  # PyTorch's numbering of the overloads
-_min_all.op.node_class.__name__ = "MinBackward1"
-
-
 def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of `shape` with the gradient at the chosen places."""
     values = _kept(g[0], shape, dim)
@@ -489,10 +457,15 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return zeros.scatter(dim, _kept(index, shape, dim), values)
 
 
-def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that selects one element along a dimension, and returns it with its index."""
+def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
+    return wrap(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
+
+
+def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Callable[..., Any]], Any]:
+    """Declare an op that selects elements along a dimension, and returns them with their indices."""
     return op(
-        x=lambda g, out1, x_shape, dim: _placed(g, out1, x_shape, dim),
+        x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
@@ -500,30 +473,33 @@ def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
     )
 
 
-@_selection("max")
-def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "max")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _largest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
-    )
+def _extremes(name: str, reduce: Any) -> tuple[Any, Any]:
+    """Return the ops of the extreme of all elements, and along a dimension with its index."""
+
+    @op(x=_shared_by_all, name=name.capitalize())
+    def of_all(x: Any) -> Any:
+        _check_some(x, None, name)
+        return reduce(x, axis=None)
+
+    @_selection(name)
+    def along(x: Any, dim: int, keepdim: bool) -> Any:
+        if not x.size:
+            _check_some(x, (dim,), name)
+        if not x.ndim:
+            return x.copy(), np.zeros_like(x, dtype=_INT64)
+        out, places = reduce(x, dim, None, None, keepdim), getattr(x, f"arg{name}")
+        return (
+            out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
+            places(dim, keepdims=True) if keepdim else places(dim),
+        )
+
+    of_all.op.node_class.__name__ = f"{name.capitalize()}Backward1"  # PyTorch's numbering of the overloads
+    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
+    return of_all, along
 
 
-@_selection("min")
-def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "min")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _smallest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
-    )
+_max_all, _max_dim = _extremes("max", _largest)
+_min_all, _min_dim = _extremes("min", _smallest)
 
 
 @public(method=True, out="max")
@@ -680,30 +656,12 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
     return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
 
 
-def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
-    if not shape:
-        return g[0]
-    zeros = wrap(np.zeros_like(g[0]._array))
-    return zeros.scatter_add(dim, index, g[0])
-
-
-def _cumulative_selection(name: str) -> Callable[[Callable[..., Any]], Any]:
-    return op(
-        x=lambda g, out1, x_shape, dim: _gathered_back(g, out1, x_shape, dim),
-        outputs=2,
-        nondiff=(1,),
-        result=getattr(return_types, name),
-        name=name.capitalize(),
-    )
-
-
-@_cumulative_selection("cummax")
+@_selection("cummax", _gathered_back)
 def _cummax(x: Any, dim: int) -> Any:
     return _running(np.maximum, x, dim)
 
 
-@_cumulative_selection("cummin")
+@_selection("cummin", _gathered_back)
 def _cummin(x: Any, dim: int) -> Any:
     return _running(np.minimum, x, dim)
 
@@ -737,54 +695,42 @@ def cummin(input: Tensor, dim: int) -> Any:
 # Medians ------------------------------------------------------------------------------------------
 
 
-def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
-    if not x.ndim and x.dtype.kind != "b":
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    if x.ndim:
-        _check_some(x, (dim,), "median")
-    if x.dtype.kind == "b":
-        raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
-    if not x.size:
-        shape = kernels.kept_shape(x.shape, dim)
-        values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
-    else:
-        index = kernels.median_index(x, dim, skip_nan)
-        values = np.take_along_axis(x, index, dim)
-    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
+    """Return the ops of the median of all elements, and along a dimension with its index."""
 
+    def choose(x: Any, dim: int, keepdim: bool) -> Any:
+        if not x.ndim and x.dtype.kind != "b":
+            return x.copy(), np.zeros_like(x, dtype=_INT64)
+        if x.ndim:
+            _check_some(x, (dim,), "median")
+        if x.dtype.kind == "b":
+            raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
+        if not x.size:
+            shape = kernels.kept_shape(x.shape, dim)
+            values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+        else:
+            index = kernels.median_index(x, dim, skip_nan)
+            values = np.take_along_axis(x, index, dim)
+        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
-def _median_of_all(x: Any, skip_nan: bool) -> Any:
-    if not x.size:
+    @op(x=_shared_by_all, name=name.capitalize())
+    def of_all(x: Any) -> Any:
+        if x.size:
+            return choose(x.reshape(-1), 0, False)[0]
         # NaN, converted to integers as x86 does it.
         missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
         if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
             missing = np.iinfo(x.dtype).min
         return np.full_like(x, missing, shape=())
-    return _median(x.reshape(-1), 0, False, skip_nan)[0]
+
+    along = _selection(name)(choose)
+    along.op.node_class.__name__ = f"{name.capitalize()}Backward1"
+    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
+    return of_all, along
 
 
-@_selection("median")
-def _median_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    return _median(x, dim, keepdim)
-
-
-@_selection("nanmedian")
-def _nanmedian_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    return _median(x, dim, keepdim, skip_nan=True)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Median")
-def _median_all(x: Any) -> Any:
-    return _median_of_all(x, skip_nan=False)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Nanmedian")
-def _nanmedian_all(x: Any) -> Any:
-    return _median_of_all(x, skip_nan=True)
-
-
-_median_dim.op.node_class.__name__ = "MedianBackward1"
-_nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
+_median_all, _median_dim = _medians("median", skip_nan=False)
+_nanmedian_all, _nanmedian_dim = _medians("nanmedian", skip_nan=True)
 
 
 @public(method=True, out="median")
@@ -1052,41 +998,8 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     return input.to(dtype)
 
 
-_vector_norm = vector_norm.__wrapped__
-
-
-def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
-) -> Tensor:
-    """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
-
-    Args:
-        input: the tensor, of floating point.
-        p: any number, inf, -inf, or "fro" (the same as 2).
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers; `p` is another word.
-        IndexError: a dimension is out of range.
-        NotImplementedError: `p` is "nuc", which needs singular values.
-
-    Example:
-        >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
-        tensor([5., 0.])
-    """
-    if out is not None:
-        raise NotImplementedError("norm(out=...) is left out: assign the result instead")
-    if p == "nuc":
-        raise NotImplementedError("norm(p='nuc') needs singular values, which tinytorch does not have")
-    if p is None or p == "fro":
-        p = 2
-    elif isinstance(p, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    return _vector_norm(input, p, dim, keepdim, dtype=dtype)
-
-
 @public(also="special.logsumexp", method=True, out="logsumexp")
-@op(x=lambda g, x, out, dim: _logsumexp_x(g, x, out, dim))
+@op(x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)))
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed so that nothing overflows.
 
@@ -1106,11 +1019,6 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     axes = kernels.axes_of(dim, x.ndim, "logsumexp")
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
     return kernels.logsumexp(wide, axes, keepdim).astype(x.dtype, copy=False)
-
-
-def _logsumexp_x(g: Any, x: Any, out: Any, dim: Any) -> Any:
-    shape = x._array.shape
-    return _kept(g, shape, dim) * exp(x - _kept(out, shape, dim))
 
 
 # Truth and counts ---------------------------------------------------------------------------------

@@ -83,13 +83,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
-@op(
-    x=lambda g, out1, x_shape, dim: _selected_back(g, out1, x_shape, dim),
-    outputs=2,
-    nondiff=(1,),
-    result=return_types.kthvalue,
-    name="Kthvalue",
-)
+@_selection("kthvalue")
 def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     if x.dtype.kind == "b":
         raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
@@ -101,15 +95,6 @@ def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     if not x.size:
         return _nothing(x, dim, keepdim)
     return _selected(x, dim, keepdim, kernels.kth_index(x, k, dim))
-
-
-def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> Any:
-    kept = reductions.kept_shape(shape, dim)
-    values = reshape(g[0], kept)
-    if not shape:
-        return values
-    zeros: Tensor = wrap(np.zeros_like(values._array, shape=shape))
-    return zeros.scatter(dim, reshape(index, kept), values)
 
 
 @public(method=True, out="kthvalue")

@@ -446,12 +446,18 @@ def norm(
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
         >>> torch.norm(x), torch.norm(x, p=1, dim=1), torch.norm(x, "nuc")
         (tensor(5.), tensor([3., 4.]), tensor(7.))
+        >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
+        tensor([5., 0.])
     """
     if p == "nuc" or (p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2):
         dims = tuple(builtins.range(input.ndim)) if dim is None else dim
         dims = (dims,) if isinstance(dims, int) else dims
         return decompose.matrix_norm(input, p, dims, keepdim, dtype=dtype)
-    return reduce.norm(input, p, dim, keepdim, out, dtype)
+    if out is not None:
+        raise NotImplementedError("norm(out=...) is left out: assign the result instead")
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public(out="exact")
