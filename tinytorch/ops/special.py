@@ -363,78 +363,67 @@ i1e = pointwise(
 )  # fmt: skip
 
 
-def _undifferentiable(name: str, kernel: Any, formula: str, example: str) -> Any:
+def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
     """Return an op of one tensor that PyTorch has no derivative of: its result does not require grad."""
     return pointwise(
         f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None,
         doc=f"""Return {formula}; without a derivative, as in PyTorch.
 
     Example:
-        >>> torch.special.{example.strip()}
+        >>> torch.special.{name}(torch.tensor({at}))
+        tensor({result})
     """,
+        public=f"special.{name}", out="promoted",
     )  # fmt: skip
 
 
-bessel_j0 = public("special.bessel_j0", out="promoted")(_undifferentiable(
+bessel_j0 = _undifferentiable(
     "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
-    """bessel_j0(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([ 1.0000,  0.7652, -0.2459])""",
-))  # fmt: skip
-bessel_j1 = public("special.bessel_j1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[ 1.0000,  0.7652, -0.2459]",
+)  # fmt: skip
+bessel_j1 = _undifferentiable(
     "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
-    """bessel_j1(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([0.0000, 0.4401, 0.0435])""",
-))  # fmt: skip
-bessel_y0 = public("special.bessel_y0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[0.0000, 0.4401, 0.0435]",
+)  # fmt: skip
+bessel_y0 = _undifferentiable(
     "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
-    """bessel_y0(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([  -inf, 0.0883, 0.0557])""",
-))  # fmt: skip
-bessel_y1 = public("special.bessel_y1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[  -inf, 0.0883, 0.0557]",
+)  # fmt: skip
+bessel_y1 = _undifferentiable(
     "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
-    """bessel_y1(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([   -inf, -0.7812,  0.2490])""",
-))  # fmt: skip
-modified_bessel_i0 = public("special.modified_bessel_i0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[   -inf, -0.7812,  0.2490]",
+)  # fmt: skip
+modified_bessel_i0 = _undifferentiable(
     "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
-    """modified_bessel_i0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([1.0000, 1.2661, 2.2796])""",
-))  # fmt: skip
-modified_bessel_i1 = public("special.modified_bessel_i1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]",
+)  # fmt: skip
+modified_bessel_i1 = _undifferentiable(
     "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
-    """modified_bessel_i1(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([0.0000, 0.5652, 1.5906])""",
-))  # fmt: skip
-modified_bessel_k0 = public("special.modified_bessel_k0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]",
+)  # fmt: skip
+modified_bessel_k0 = _undifferentiable(
     "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
-    """modified_bessel_k0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([   inf, 0.4210, 0.1139])""",
-))  # fmt: skip
-modified_bessel_k1 = public("special.modified_bessel_k1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]",
+)  # fmt: skip
+modified_bessel_k1 = _undifferentiable(
     "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
-    """modified_bessel_k1(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([   inf, 0.6019, 0.1399])""",
-))  # fmt: skip
-scaled_modified_bessel_k0 = public("special.scaled_modified_bessel_k0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]",
+)  # fmt: skip
+scaled_modified_bessel_k0 = _undifferentiable(
     "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
-    """scaled_modified_bessel_k0(torch.tensor([0.0, 1.0, 1000.0]))
-        tensor([   inf, 1.1445, 0.0396])""",
-))  # fmt: skip
-scaled_modified_bessel_k1 = public("special.scaled_modified_bessel_k1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]",
+)  # fmt: skip
+scaled_modified_bessel_k1 = _undifferentiable(
     "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
-    """scaled_modified_bessel_k1(torch.tensor([0.0, 1.0, 1000.0]))
-        tensor([   inf, 1.6362, 0.0396])""",
-))  # fmt: skip
-airy_ai = public("special.airy_ai", out="promoted")(_undifferentiable(
-    "airy_ai", bessel.airy_ai, "Airy's function Ai",
-    """airy_ai(torch.tensor([-2.0, 0.0, 2.0]))
-        tensor([0.2274, 0.3550, 0.0349])""",
-))  # fmt: skip
-spherical_bessel_j0 = public("special.spherical_bessel_j0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]",
+)  # fmt: skip
+airy_ai = _undifferentiable(
+    "airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"
+)
+spherical_bessel_j0 = _undifferentiable(
     "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
-    """spherical_bessel_j0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([1.0000, 0.8415, 0.4546])""",
-))  # fmt: skip
+    "[0.0, 1.0, 2.0]", "[1.0000, 0.8415, 0.4546]",
+)  # fmt: skip
 
 # The normal distribution's family, continued ------------------------------------------------------
 
@@ -734,20 +723,8 @@ def _step(x: Any, values: Any) -> Any:
 
 
 _heaviside = renamed(
-    pointwise(
-        "heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside"),
-        doc="""Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
-
-    Raises:
-        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
-
-    Example:
-        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
-        tensor([0.0000, 0.5000, 1.0000])
-    """,
-    ),
-    "NotImplemented",
-)  # fmt: skip
+    pointwise("heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside")), "NotImplemented"
+)
 _heaviside.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _write_heaviside = in_place(_heaviside)
 
@@ -759,13 +736,19 @@ def _check_step(input: Tensor, values: Tensor) -> None:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
 
-def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
+@public(method=True, out="heaviside")
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
+
+    Raises:
+        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
+
+    Example:
+        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     _check_step(input, values)
     return _heaviside(input, values)
-
-
-heaviside.__doc__ = _heaviside.__doc__
-public(method=True, out="heaviside")(heaviside)
 
 
 @public("", method="heaviside_")
