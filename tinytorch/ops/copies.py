@@ -620,10 +620,6 @@ def _transpose_of(x: Tensor, dim0: int, dim1: int) -> Tensor:
     return _transpose_again(x, dim0, dim1)
 
 
-def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
-    return _transpose_of(x, axis0, axis1)
-
-
 def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
     return (
         _squeeze_again(x)
@@ -632,10 +628,6 @@ def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
         if isinstance(dim, (tuple, list))
         else _squeeze_dim_again(x, dim)
     )
-
-
-def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
-    return _unsqueeze_again(x, dim)
 
 
 def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -648,16 +640,15 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))
-
 #: The methods that change how a tensor looks at its memory.
 members(
     {
         "as_strided_": as_strided_,
         "squeeze_": _view_in_place("squeeze_", _squeeze_of),
-        "swapaxes_": _view_in_place("swapaxes_", _swapped_axes),
+        "swapaxes_": _view_in_place("swapaxes_", lambda x, axis0, axis1: _transpose_again(x, axis0, axis1)),
         "swapdims_": _view_in_place("swapdims_", _transpose_of),
         "t_": _view_in_place("t_", _t_of),
         "transpose_": _view_in_place("transpose_", _transpose_of),
-        "unsqueeze_": _view_in_place("unsqueeze_", _unsqueeze_of),
+        "unsqueeze_": _view_in_place("unsqueeze_", lambda x, dim: _unsqueeze_again(x, dim)),
     }
 )

@@ -28,33 +28,25 @@ Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 # Which dtypes `out` may have ----------------------------------------------------------------------
 
 
-def _castable(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(
-            f"result type {have.tensor_name} can't be cast to the desired output type {want.tensor_name}"
-        )
+def _holding(text: str, error: type[Exception] = RuntimeError) -> Check:
+    """Return the check that the result can be cast to `out`'s dtype."""
+
+    def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
+        if have.category > want.category:
+            raise error(text.format(name=name, have=have.tensor_name, want=want.tensor_name))
+
+    return check
+
+
+def _safely(title: str, what: str = "result") -> Check:
+    """Return the same check, with a function's own name for itself."""
+    return _holding(
+        f"{title}: Expected {what} to be safely castable from {{have}} dtype, but got {what} with dtype {{want}}"
+    )
 
 
 def _any(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     """Every dtype will do."""
-
-
-def _castable_inputs(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {want.tensor_name}")
-
-
-def _safely(title: str, what: str = "result") -> Check:
-    """Return the check that the result can be cast, with a function's own name for itself."""
-
-    def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-        if have.category > want.category:
-            raise RuntimeError(
-                f"{title.format(name=name)}: Expected {what} to be safely castable from {have.tensor_name} dtype, but "
-                f"got {what} with dtype {want.tensor_name}"
-            )
-
-    return check
 
 
 def _of_type(text: str, kind: dtypes.dtype) -> Check:
@@ -84,6 +76,16 @@ def _same(text: str) -> Check:
 
     return check
 
+
+_castable = _holding("result type {have} can't be cast to the desired output type {want}")
+_castable_inputs = _holding("torch.cat(): input types can't be cast to the desired output type {want}", TypeError)
+_reduced = _holding(
+    "Expected canCast(typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but got "
+    "false: {have} can't be cast to {want}"
+)
+_mean = _holding("mean.dtype_out(): input types can't be cast to the desired output type {want}")
+_nan_sum = _holding("\"nansum_cpu\" not implemented for '{want}'", NotImplementedError)
+_floating = _holding("{name}(): Expected floating point type for result tensor, but got: {want}")
 
 # What `out` may overlap with: of the arguments nothing is looked at; the same elements or none; none.
 NOTHING, PARTS, ALL = range(3)
@@ -120,32 +122,9 @@ _MEDIAN = _same(
 )
 
 
-def _reduced(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(
-            "Expected canCast(typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but "
-            f"got false: {have.tensor_name} can't be cast to {want.tensor_name}"
-        )
-
-
 def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     if want is not dtypes.bool and want is not have:
         _ONLY_BOOL(name, have, want)
-
-
-def _mean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(f"mean.dtype_out(): input types can't be cast to the desired output type {want.tensor_name}")
-
-
-def _nan_sum(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{want.tensor_name}'")
-
-
-def _floating(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if want.category < have.category:
-        raise RuntimeError(f"{name}(): Expected floating point type for result tensor, but got: {want.tensor_name}")
 
 
 #: The rules by the names that declarations give (`out=` of `register.public`).

@@ -285,18 +285,19 @@ _EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"
 _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0"))
 
 
-def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tensor:
-    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph."""
+def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
+    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph, with what else may have gradients."""
     if local.state.modes is not None:
         x.zero_()  # a mode sees that what it held, and its tangent, is gone
-    edges = made.edges_of((x,)) if local.state.grad else None
+    tensors = (x, *inputs)
+    edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:
         with args[0].lock:
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        node = made.record(edges, (x,), (x._array,), x._cell)
+        node = made.record(edges, (*tensors, None), (x._array,), x._cell)
         if node is not None:
             written(x, (node, 0))
     return x
@@ -600,20 +601,11 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         return _fill(_BERNOULLI, x, kernels.bernoulli, source, p)
-    made: Op = _bernoulli_each.op
-    if local.state.modes is not None:
-        x.zero_()
-    edges = made.edges_of((x, p)) if local.state.grad else None
-    check_write(x, edges is not None)
-    if x._array.size:
-        with source.lock:
-            kernels.bernoulli_each(x._array, source, _expanded(_probabilities(p._array), x._array.shape))
-    x._bump()
-    if edges is not None:
-        node = made.record(edges, (x, p, None), (x._array,), x._cell)
-        if node is not None:
-            written(x, (node, 0))
-    return x
+
+    def draw(array: Any, source: kernels.Source) -> None:
+        kernels.bernoulli_each(array, source, _expanded(_probabilities(p._array), array.shape))
+
+    return _fill(_bernoulli_each.op, x, draw, source, inputs=(p,))
 
 
 def _expanded(p: Any, shape: tuple[int, ...]) -> Any:

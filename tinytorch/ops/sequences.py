@@ -118,10 +118,7 @@ def inclusive_range(
         raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
     if step == 0 or (int(step) == 0 and not kind.is_floating_point):
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    _check_ends(start, end, step)
     count = int((end - start) / step) + 1
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range")
     numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
@@ -133,14 +130,18 @@ def inclusive_range(
 inclusive_range.__name__ = inclusive_range.__qualname__ = "range"
 
 
-def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
-    """Return how many numbers `arange` makes."""
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
+def _check_ends(start: Any, end: Any, step: Any) -> None:
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
+    """Return how many numbers `arange` makes."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    _check_ends(start, end, step)
     if kind is dtypes.int64:  # PyTorch counts in whole numbers
         start, end, step = (fits(each, kind) for each in (start, end, step))
         if step == 0:
@@ -241,15 +242,7 @@ def logspace(
 
 
 def _spaced(
-    name: str,
-    start: Any,
-    end: Any,
-    steps: Any,
-    out: Tensor | None,
-    dtype: Any,
-    device: Any,
-    layout: Any,
-    requires_grad: bool,
+    name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool
 ) -> Tensor:
     if not _is_size(steps):
         base = "" if name == "linspace" else ", float base = 10.0"

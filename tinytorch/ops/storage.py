@@ -560,15 +560,9 @@ def _shared(array: Array) -> Array:
     if not array.size:
         return array
     raw = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
-    made = np.ndarray(array.shape, array.dtype, raw, 0, _dense_steps(array))
+    made = np.ndarray(array.shape, array.dtype, raw, 0, np.empty_like(array).strides)
     made[...] = array
     return made
-
-
-def _dense_steps(array: Array) -> tuple[int, ...]:
-    """Return the strides of a copy with the dimensions in the same order in memory."""
-    blank_copy = np.empty_like(array)
-    return blank_copy.strides
 
 
 def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:

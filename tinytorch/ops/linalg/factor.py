@@ -95,13 +95,7 @@ def det(input: Tensor) -> Tensor:
     return _det(input)
 
 
-def _slogdet_x(g: Any, x: Tensor) -> Tensor | None:
-    if g[1] is None:
-        return None
-    return _column(g[1]) * inverse_info(x)[0].mT
-
-
-@op(name="LinalgSlogdet", outputs=2, x=_slogdet_x)
+@op(name="LinalgSlogdet", outputs=2, x=lambda g, x: None if g[1] is None else _column(g[1]) * inverse_info(x)[0].mT)
 def _slogdet(x: Any) -> Any:
     return kernels.plain(x, np.linalg.slogdet(x))
 
@@ -653,11 +647,11 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
     return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
 
 
-def _householder_both(g: Tensor, needs: Any, x: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-    return _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False)
-
-
-@op(name="LinalgHouseholderProduct", joint=_householder_both, inputs=("x", "tau"))
+@op(
+    name="LinalgHouseholderProduct",
+    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False),
+    inputs=("x", "tau"),
+)
 def _householder(x: Any, tau: Any) -> Any:
     return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
 

@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -119,11 +119,7 @@ def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
     return kernels.cholesky_solve(y, x, upper)
 
 
-def _cholesky_inverse_x(g: Tensor, x: Tensor, out: Tensor, upper: bool) -> Tensor:
-    return _by_symmetric(out @ (g + g.mT) @ out, x, upper)
-
-
-@op(name="CholeskyInverse", x=_cholesky_inverse_x)
+@op(name="CholeskyInverse", x=lambda g, x, out, upper: _by_symmetric(out @ (g + g.mT) @ out, x, upper))
 def _cholesky_inverse(x: Any, upper: bool) -> Any:
     return kernels.cholesky_inverse(x, upper)
 
@@ -328,11 +324,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-def _geqrf_has_no_gradient(g: Any) -> Any:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-@op(name="Geqrf", outputs=2, x=_geqrf_has_no_gradient)
+@op(name="Geqrf", outputs=2, x=not_derived("geqrf"))
 def _geqrf(x: Any) -> Any:
     return kernels.geqrf(x)
 

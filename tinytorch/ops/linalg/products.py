@@ -820,14 +820,10 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
-    if end == "but":
-        return (
-            f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
-            f"({operand.ndim}) for operand {k}"
-        )
+    relation = "is more than" if end == "but" else "does not match"
     return (
-        f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
-        f"({operand.ndim}) for operand {k} {end}"
+        f"einsum(): the number of subscripts in the equation ({named}) {relation} the number of dimensions "
+        f"({operand.ndim}) for operand {k}{'' if end == 'but' else ' ' + end}"
     )
 
 

@@ -29,7 +29,7 @@ States = tuple[Tensor, ...]
 # `projected` is W_ih x + b_ih of the step's inputs.
 
 
-def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any) -> States:
+def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any = None) -> States:
     h, c = states
     i, f, g, o = chunk(projected + linear(h, w_hh, b_hh), 4, 1)
     c = sigmoid(f) * c + sigmoid(i) * tanh(g)
@@ -421,11 +421,7 @@ def _unprojected_packed(*args: Any) -> Any:
     return _lstm_packed(*args[:-2], None, *args[-2:])
 
 
-def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
-    return _lstm_step(projected, states, w_hh, b_hh, None)
-
-
-_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _unprojected_step, 2
+_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _lstm_step, 2
 
 
 @public()
@@ -477,22 +473,12 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     return out, h
 
 
-def _tanh_layer(*args: Any) -> Any:
-    return _rnn(*args, False)
+def _of_kind(layer: Callable[..., States], rectified: bool) -> Callable[..., States]:
+    return lambda *args: layer(*args, rectified)
 
 
-def _tanh_packed(*args: Any) -> Any:
-    return _rnn_packed(*args, False)
-
-
-def _relu_layer(*args: Any) -> Any:
-    return _rnn(*args, True)
-
-
-def _relu_packed(*args: Any) -> Any:
-    return _rnn_packed(*args, True)
-
-
+_tanh_layer, _tanh_packed = _of_kind(_rnn, False), _of_kind(_rnn_packed, False)
+_relu_layer, _relu_packed = _of_kind(_rnn, True), _of_kind(_rnn_packed, True)
 _STEPS[_tanh_layer] = _STEPS[_tanh_packed] = _tanh_step, 1
 _STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 
@@ -554,7 +540,7 @@ def lstm_cell(
         width = input._array.shape[0]
         _, h, c = _lstm(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
     else:
-        h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh, None)
+        h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh)
     return h, c
 
 
