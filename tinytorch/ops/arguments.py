@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tinytorch.core.op import NUMPY_DIMS
+from tinytorch.core.op import NUMPY_DIMS, op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -19,6 +19,13 @@ def renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
+
+
+def op_of(kernel: Callable[..., Any], **facts: Any) -> Any:
+    """Return the op of a kernel that takes the op's own arguments; `facts` as for `core.op.op`."""
+    made = op(**facts)(kernel)
+    made.op.name = f"_{kernel.__name__}"  # (it is no public function's: the node has PyTorch's name)
+    return made
 
 
 def not_implemented(name: str) -> Callable[[Any], NoReturn]:

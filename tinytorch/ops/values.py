@@ -15,6 +15,21 @@ from tinytorch.kernels import dtypes, printing
 from tinytorch.ops.register import members
 
 
+def _ndim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self._array.ndim
+
+
+def _itemsize(self: Tensor) -> int:
+    """Bytes of one element."""
+    return self._array.itemsize
+
+
+def _nbytes(self: Tensor) -> int:
+    """Bytes of all elements."""
+    return self._array.size * self._array.itemsize
+
+
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the type's name ("torch.FloatTensor"), or with `dtype` the tensor converted to it.
 
@@ -255,9 +270,9 @@ members(
         "__new__": staticmethod(_new),
         "__repr__": _repr,
         "_text": _text,
-        "ndim": property(lambda self: self._array.ndim, doc="The number of dimensions."),
-        "itemsize": property(lambda self: self._array.itemsize, doc="Bytes of one element."),
-        "nbytes": property(lambda self: self._array.size * self._array.itemsize, doc="Bytes of all elements."),
+        "ndim": property(_ndim),
+        "itemsize": property(_itemsize),
+        "nbytes": property(_nbytes),
         "type": _type,
         "numpy": numpy,
         "__array__": _array,

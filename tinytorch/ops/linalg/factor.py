@@ -25,7 +25,7 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
 from tinytorch.ops.create import ones_like, zeros, zeros_like
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
@@ -325,9 +325,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     return found
 
 
-@op(name="LinalgSvd", outputs=3, x=_svd_x)
-def _svd(x: Any, full_matrices: bool) -> Any:
-    return kernels.svd(x, full_matrices)
+_svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x)
 
 
 def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
@@ -335,9 +333,7 @@ def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
     return (u * g[..., None, :]) @ vh
 
 
-@op(name="LinalgSvd", x=_svdvals_x)
-def _svdvals(x: Any) -> Any:
-    return kernels.svdvals(x)
+_svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x)
 
 
 @public("linalg.svd", out="exact", autocast="float32")
@@ -400,9 +396,7 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return vectors @ inner @ vectors.mT
 
 
-@op(name="LinalgEigh", outputs=2, x=_eigh_x)
-def _eigh(x: Any, lower: bool) -> Any:
-    return kernels.eigh(x, lower)
+_eigh = op_of(kernels.eigh, name="LinalgEigh", outputs=2, x=_eigh_x)
 
 
 def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
@@ -410,9 +404,7 @@ def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
     return (vectors * g[..., None, :]) @ vectors.mT
 
 
-@op(name="LinalgEigh", x=_eigvalsh_x)
-def _eigvalsh(x: Any, lower: bool) -> Any:
-    return kernels.eigvalsh(x, lower)
+_eigvalsh = op_of(kernels.eigvalsh, name="LinalgEigh", x=_eigvalsh_x)
 
 
 def _is_lower(UPLO: str) -> bool:
@@ -498,9 +490,13 @@ def old_cholesky(x: Any, upper: bool) -> Any:
     return kernels.cholesky(x, upper, "cholesky")
 
 
-@op(name="LinalgCholeskyEx", outputs=2, nondiff=(1,), x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper))
-def _cholesky_info(x: Any, upper: bool) -> Any:
-    return kernels.cholesky_info(x, upper)
+_cholesky_info = op_of(
+    kernels.cholesky_info,
+    name="LinalgCholeskyEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
+)
 
 
 @public("linalg.cholesky", out="exact", autocast="float32")
@@ -577,9 +573,7 @@ def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
     return triangular(r, inner.mT, True, False).mT
 
 
-@op(name="LinalgQr", outputs=2, x=_qr_x)
-def _qr(x: Any, mode: Any) -> Any:
-    return kernels.qr(x, mode)
+_qr = op_of(kernels.qr, name="LinalgQr", outputs=2, x=_qr_x)
 
 
 def _r_has_no_gradient(g: Any) -> Any:
@@ -757,9 +751,7 @@ def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
     return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
 
 
-@op(name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
-def _lu(x: Any) -> Any:
-    return kernels.lu(x)
+_lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
@@ -935,9 +927,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 # LDL ----------------------------------------------------------------------------------------------
 
 
-@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
-def _ldl(x: Any) -> Any:
-    return kernels.ldl(x)
+_ldl = op_of(kernels.ldl, name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
 
 
 @op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)

@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -324,9 +324,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-@op(name="Geqrf", outputs=2, x=not_derived("geqrf"))
-def _geqrf(x: Any) -> Any:
-    return kernels.geqrf(x)
+_geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"))
 
 
 @public(method=True, out="geqrf", autocast="float32")

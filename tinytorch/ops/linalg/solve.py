@@ -24,7 +24,7 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import int64
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.create import zeros, zeros_like
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
@@ -72,14 +72,13 @@ def check_matrix(
 def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: bool = False) -> None:
     """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
     kind = x.dtype
+    if kind.is_floating_point and (low or kind.itemsize >= 4):
+        return
+    if kernel is not None:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
     if not kind.is_floating_point:
-        if kernel is not None:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
         raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}")
-    if kind.itemsize < 4 and not low:
-        if kernel is not None:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
+    raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
 
 
 def half_name(x: Any, kernel: str) -> str | None:
@@ -613,9 +612,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-@op(name="LinalgMatrixExp", x=_exponential_x)
-def _exponential(x: Any) -> Any:
-    return kernels.exponential(x)
+_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x)
 
 
 @public(also="linalg.matrix_exp", method=True)

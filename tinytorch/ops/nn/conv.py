@@ -17,6 +17,7 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -77,7 +78,8 @@ def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, di
     return _formatted(out, y, w)
 
 
-@op(
+_conv_weight = op_of(
+    kernels.conv_weight,
     name="ConvolutionBackward",
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
         y, g, None, x_shape[2:], stride, padding, dilation, groups
@@ -86,8 +88,6 @@ def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, di
         x, g, None, stride, padding, dilation, groups, y_shape[2:]
     ),
 )
-def _conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
-    return kernels.conv_weight(x, y, kernel, stride, padding, dilation, groups)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -530,17 +530,18 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 # Columns of images --------------------------------------------------------------------------------
 
 
-@op(
+_unfold = op_of(
+    kernels.unfold,
     name="Im2Col",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
 )
-def _unfold(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    return kernels.unfold(x, kernel, dilation, padding, stride)
 
 
-@op(name="Col2Im", x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride))
-def _fold(x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    return kernels.fold(x, size, kernel, dilation, padding, stride)
+_fold = op_of(
+    kernels.fold,
+    name="Col2Im",
+    x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),
+)
 
 
 def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
