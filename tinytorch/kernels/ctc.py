@@ -1,7 +1,6 @@
 """Connectionist temporal classification on arrays: probabilities of all alignments, by dynamic programming.
 
-Source:
-    Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural
+Source: Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural
     Networks", 2006, section 4: its alpha and beta, in logarithms, for all sequences of a batch at once.
 """
 

@@ -46,7 +46,7 @@ def batch_words(index: tuple[int, ...] | int | None) -> str:
     return "" if index is None else f"(Batch element {index}): "
 
 
-def _first(info: Any) -> tuple[int | None, int]:
+def first_failure(info: Any) -> tuple[int | None, int]:
     """Return the number of the first matrix with an error, None if there is no stack, and its error."""
     flat = info.reshape(-1)
     k = int(np.flatnonzero(flat)[0])
@@ -62,7 +62,7 @@ def inverse(x: Any, name: str) -> Any:
         return by_columns(np.linalg.inv(x))
     except np.linalg.LinAlgError:
         _, info = inverse_info(x)
-        k, column = _first(info)
+        k, column = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be completed "
             "because the input matrix is singular."
@@ -88,7 +88,7 @@ def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
         return _sided(np.linalg.solve, a, b, left, vector)
     except np.linalg.LinAlgError:
         _, info = solve_info(a, b, left, vector)
-        k, _ = _first(info)
+        k, _ = first_failure(info)
         raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
 
 
@@ -279,7 +279,7 @@ def cholesky(x: Any, upper: bool, name: str) -> Any:
         return by_columns(_cholesky(x))
     except np.linalg.LinAlgError:
         _, info = cholesky_info(x, upper)
-        k, order = _first(info)
+        k, order = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The factorization could not be completed because the input is not "
             f"positive-definite (the leading minor of order {order} is not positive-definite)."
@@ -338,7 +338,7 @@ def cholesky_inverse(factor: Any, upper: bool) -> Any:
     identity[..., diagonal, diagonal] = 1
     zero = factor[..., diagonal, diagonal] == 0
     if zero.any():
-        k, column = _first(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
+        k, column = first_failure(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
         raise LinAlgError(
             f"cholesky_inverse: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be "
             "completed because the input matrix is singular."

@@ -13,12 +13,11 @@ the gates with it gives the gradients of all weights and biases.
 `widths` says how many sequences each step has. Those of a packed sequence only become fewer: sequences end. In the
 reverse direction they begin one after another.
 
-Sources:
-    Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to forget",
-    2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the reset gate
-    after the product, as in cuDNN). Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network
-    architectures for large vocabulary speech recognition", 2014 (the projection). Werbos, "Backpropagation through
-    time", 1990.
+Sources: Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to
+    forget", 2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the
+    reset gate after the product, as in cuDNN). Sak, Senior and Beaufays, "Long short-term memory based recurrent neural
+    network architectures for large vocabulary speech recognition", 2014 (the projection). Werbos, "Backpropagation
+    through time", 1990.
 """
 
 from __future__ import annotations

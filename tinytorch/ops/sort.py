@@ -13,7 +13,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, renamed
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -38,12 +38,7 @@ def _sort(x: Any, dim: int, descending: bool) -> Any:
     return kernels.sort(x, dim, descending)
 
 
-@_sorter("sort", "Sort")
-def _sort_stable(x: Any, dim: int, descending: bool) -> Any:
-    return kernels.sort(x, dim, descending)
-
-
-_sort_stable.op.node_class.__name__ = "SortBackward1"
+_sort_stable = renamed(_sorter("sort", "Sort")(_sort.op.kernel), "SortBackward1")
 
 
 @_sorter("topk", "Topk")

@@ -96,8 +96,7 @@ lgamma = pointwise(
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
-    Source:
-        DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
+    Source: DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
     """,
     also="special.gammaln", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -109,8 +108,7 @@ digamma = pointwise(
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
-    Source:
-        DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
+    Source: DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
     """,
     also="special.digamma special.psi", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -140,8 +138,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
 
-    Source:
-        DLMF 5.15.2: as a value of Hurwitz' zeta function.
+    Source: DLMF 5.15.2: as a value of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
     return _polygamma(input, _order(n))
@@ -256,8 +253,7 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
 
-    Source:
-        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
@@ -272,8 +268,7 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
 
-    Source:
-        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 )))  # fmt: skip
 zeta = pointwise(
@@ -285,8 +280,7 @@ zeta = pointwise(
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
-    Source:
-        DLMF 25.11.5, Euler and Maclaurin's formula.
+    Source: DLMF 25.11.5, Euler and Maclaurin's formula.
     """,
     public="special.zeta", out="promoted", operands="either",
 )  # fmt: skip
@@ -923,8 +917,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
         >>> torch.special.{name}(torch.tensor([0.5, 2.0]), 3)
         tensor({example})
 
-    Source:
-        DLMF 18.9, the three-term recurrence.
+    Source: DLMF 18.9, the three-term recurrence.
     """,
     )  # fmt: skip
 

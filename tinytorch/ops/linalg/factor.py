@@ -533,10 +533,8 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     if check_errors:
         raise_first(
             info,
-            lambda which, k: (
-                f"linalg.cholesky_ex: {which}The factorization could not be completed because the input "
-                f"is not positive-definite (the leading minor of order {k} is not positive-definite)."
-            ),
+            "linalg.cholesky_ex: {which}The factorization could not be completed because the input is not "
+            "positive-definite (the leading minor of order {k} is not positive-definite).",
         )
     return return_types.linalg_cholesky_ex((factor, info))
 
@@ -795,11 +793,9 @@ def check_nonzero(info: Tensor) -> None:
     try:
         raise_first(
             info,
-            lambda which, k: (
-                f"torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would "
-                "result in a division by zero. If you still want to perform the factorization, consider calling "
-                "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-            ),
+            "torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would result in a division by "
+            "zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)",
         )
     except LinAlgError as error:
         raise RuntimeError(str(error)) from None
@@ -950,7 +946,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     check_matrix("torch.linalg.ldl_factor_ex", input, "input", kernel=half_name(input, "ldl_factor_kernel_cpu"))
     found = _ldl(input)
     if check_errors:
-        raise_first(found[2], lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
+        raise_first(found[2], "torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
     return return_types.linalg_ldl_factor_ex(found)
 
 

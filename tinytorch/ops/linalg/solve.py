@@ -92,13 +92,11 @@ def identity(x: Tensor, n: int) -> Tensor:
     return eye(n, dtype=x.dtype)
 
 
-def raise_first(info: Tensor, message: Any) -> None:
-    """Raise LinAlgError with `message(which, code)` for the first code that is not 0."""
-    codes = info._array
-    if codes.any():
-        flat = codes.reshape(-1)
-        k = int(np.flatnonzero(flat)[0])
-        raise LinAlgError(message(kernels.batch_words(k if codes.ndim else None), int(flat[k])))
+def raise_first(info: Tensor, message: str) -> None:
+    """Raise LinAlgError for the first code that is not 0, with `{which}` matrix and code `{k}` in the message."""
+    if info._array.any():
+        which, k = kernels.first_failure(info._array)
+        raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
 
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
@@ -197,10 +195,8 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     if check_errors:
         raise_first(
             info,
-            lambda which, k: (
-                f"linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be "
-                "completed because the input matrix is singular."
-            ),
+            "linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be completed because the "
+            "input matrix is singular.",
         )
     return return_types.linalg_inv_ex((inverse, info))
 
@@ -313,10 +309,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     """
     solution, info = _solve_info(A, B, left, _system(A, B, left))
     if check_errors:
-        raise_first(
-            info,
-            lambda which, k: f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.",
-        )
+        raise_first(info, "torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.")
     return return_types.linalg_solve_ex((solution, info))
 
 
@@ -627,8 +620,7 @@ def matrix_exp(input: Tensor) -> Tensor:
         tensor([[1., 1.],
                 [0., 1.]])
 
-    Source:
-        Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
+    Source: Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
     """
     check_matrix("linalg.matrix_exp", input, "input", low=True)
     return _exponential(input)

@@ -106,9 +106,7 @@ def scaled_dot_product_attention(
     """Return `softmax(query @ key.T * scale + attn_mask) @ value`, of shape (*, L, Ev).
 
     Args:
-        query: shape (*, L, E).
-        key: shape (*, S, E).
-        value: shape (*, S, Ev).
+        query, key, value: shapes (*, L, E), (*, S, E) and (*, S, Ev).
         attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
             to add. A query that may attend to nothing gets zeros.
         dropout_p: the probability with which attention weights are dropped; it is up to you to give 0 in evaluation.
@@ -345,29 +343,21 @@ def multi_head_attention_forward(
     """Return the attention of several heads, and its weights: what `nn.MultiheadAttention` computes.
 
     Args:
-        query: shape (L, N, E), or (L, E) without a batch.
-        key: shape (S, N, Ek), or (S, Ek).
-        value: shape (S, N, Ev), or (S, Ev).
+        query, key, value: shapes (L, N, E), (S, N, Ek) and (S, N, Ev), or without the batch (L, E), (S, Ek), (S, Ev).
         embed_dim_to_check: what E must be.
         num_heads: among how many heads the E features are divided.
-        in_proj_weight: the weights of the three projections, (3 E, E).
-        in_proj_bias: their biases, (3 E,), or None.
-        bias_k: one more key, (1, 1, E), with `bias_v` as its value; or None.
-        bias_v: see `bias_k`.
+        in_proj_weight, in_proj_bias: the weights and biases (or None) of the three projections, (3 E, E) and (3 E,).
+        bias_k, bias_v: one more key and its value, (1, 1, E); or None.
         add_zero_attn: whether there is one more key and value of zeros.
         dropout_p: the probability with which attention weights are dropped in training.
-        out_proj_weight: the weight of the projection of the result, (E, E).
-        out_proj_bias: its bias, (E,), or None.
+        out_proj_weight, out_proj_bias: those of the projection of the result, (E, E) and (E,) or None.
         training: whether to drop.
         key_padding_mask: (N, S) or (S,), True (or -inf) at keys that nobody attends to.
         need_weights: whether to return the weights.
         attn_mask: (L, S) or (N * heads, L, S), True (or -inf) where not to attend.
         use_separate_proj_weight: take the three weights below instead of `in_proj_weight`.
-        q_proj_weight: (E, E).
-        k_proj_weight: (E, Ek).
-        v_proj_weight: (E, Ev).
-        static_k: keys (N * heads, S, E / heads) instead of the projected ones.
-        static_v: values instead of the projected ones.
+        q_proj_weight, k_proj_weight, v_proj_weight: (E, E), (E, Ek) and (E, Ev).
+        static_k, static_v: keys and values (N * heads, S, E / heads) instead of the projected ones.
         average_attn_weights: whether the weights are the mean over the heads.
         is_causal: a hint that `attn_mask` is the causal mask.
 

@@ -360,8 +360,7 @@ def conv2d(
         >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
         torch.Size([1, 2, 4, 4])
 
-    Source:
-        Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
+    Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
     """
     if autocast.on:
         input, weight, bias = autocast.lowered(input, weight, bias)

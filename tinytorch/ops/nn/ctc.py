@@ -99,8 +99,7 @@ def ctc_loss(
         >>> torch.ctc_loss(even, torch.tensor([[1]]), (2,), (1,)).exp()  # 3 of 4 sequences of two read as "1"
         tensor([1.3333])
 
-    Source:
-        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+    Source: Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
         Neural Networks", 2006.
     """
     batched = log_probs.ndim == 3

@@ -258,8 +258,7 @@ def batch_norm(
         tensor([[-1.],
                 [ 1.]])
 
-    Source:
-        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
+    Source: Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
         Shift", 2015.
     """
     momentum = _check_momentum("batch_norm", momentum)
@@ -310,8 +309,7 @@ def instance_norm(
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
 
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    Source: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
     check_tensor(input, "instance_norm", "input")
     if not use_input_stats and (running_mean is None or running_var is None):
@@ -379,8 +377,7 @@ def group_norm(
         >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
-    Source:
-        Wu and He, "Group Normalization", 2018.
+    Source: Wu and He, "Group Normalization", 2018.
     """
     check_tensor(input, "group_norm", "input")
     shape = [*input._array.shape]
@@ -444,9 +441,7 @@ def check_normalized_shape(
             "normalized_shape = []"
         )
     for what, each in (("weight", weight), ("bias", bias)):
-        if each is None:
-            continue
-        if each.shape != shape:
+        if each is not None and each.shape != shape:
             raise RuntimeError(
                 f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
                 f"{list(each.shape)} and normalized_shape = {list(shape)}"
@@ -491,14 +486,7 @@ def native_layer_norm(
 
 
 def _layer_norm_rule(
-    g: Tensor,
-    needs: tuple[bool, ...],
-    x: Tensor,
-    normalized_shape: tuple[int, ...],
-    weight: Any,
-    eps: float,
-    mean: Any,
-    scale: Any,
+    g: Tensor, needs: Any, x: Tensor, normalized_shape: Any, weight: Any, eps: float, mean: Any, scale: Any
 ) -> Any:
     if mean is not None:
         weights = None if weight is None else weight._array
@@ -511,9 +499,7 @@ def _layer_norm_rule(
         g, x = g.float(), x.float()
     dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     leading = tuple(range(x.ndim - len(normalized_shape)))
-    mean = x.mean(dims, keepdim=True)
-    scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
-    normal = (x - mean) * scale
+    normal, scale = _normalised(x, dims, eps)
     grad = grad_weight = grad_bias = None
     if needs[0]:
         slope = g if weight is None else g * weight
