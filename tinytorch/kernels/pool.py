@@ -186,10 +186,6 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
     return best
 
 
-def _whole(part: tuple[int, int, Any], count: int) -> bool:
-    return part[:2] == (0, count)
-
-
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
     """Return the maximum of each window, and its index in the plane (int64) if `indexed`, the first one of equals."""
     planes, spatial = len(x), x.shape[1:]
@@ -391,8 +387,8 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
         each = windows[axis - 1]
         cut = (slice(None),) * axis
         count = each.many
-        whole = [part for part in each.parts if _whole(part, count)]
-        rest = [part for part in each.parts if not _whole(part, count) and part[0] < part[1]]
+        whole = [part for part in each.parts if part[:2] == (0, count)]
+        rest = [part for part in each.parts if part[:2] != (0, count) and part[0] < part[1]]
         if len(whole) > 1:
             out = np.add(_part(x, axis, whole[0][2]), _part(x, axis, whole[1][2]))
         elif whole:

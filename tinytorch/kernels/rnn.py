@@ -256,9 +256,8 @@ def lstm_grad(
     Args:
         g: the gradients of the output and of the last h and c, each possibly None.
         needs: which of the eight are needed.
-        x, w_ih, w_hh, w_hr, widths, reverse: as for `lstm`.
         biased: whether there are biases.
-        matrix, gates, before, squashed, bounds: what `lstm` returned.
+        the others: as for `lstm`, and what it returned.
     """
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     w_hr = None if w_hr is None else widened(w_hr)
@@ -328,8 +327,7 @@ def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, 
 
     Args:
         gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
-        before: the states c before them, (steps, size, width).
-        squashed: tanh of those after them.
+        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
 
     Returns:
         The factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And the

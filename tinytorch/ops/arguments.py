@@ -154,14 +154,13 @@ def check_some_dim(input: Tensor, name: str) -> None:
 
 def refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
-    kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-    return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+    return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
 
 
 def check_floating(kernel: str, x: Any) -> None:
     """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
     if x.dtype.kind not in FLOATS:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{tensor_name(x)}'")
+        raise refused(kernel, x)
 
 
 def tensor_name(x: Any) -> str:

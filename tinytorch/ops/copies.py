@@ -331,21 +331,16 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
                 [0., 1.]])
     """
     check_tensor(input, "as_strided_scatter")
+    place = size, stride, storage_offset
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
             raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
         made = views.clone(input)  # whose memory is in the same order
-        views.as_strided(made, size, stride, storage_offset).copy_(src)
+        views.as_strided(made, *place).copy_(src)
         return made
     if input._view is not None:
         input = views.clone(input)
-    return _replaced(
-        "as_strided_scatter",
-        _as_strided_scatter,
-        input,
-        src,
-        lambda x: views.as_strided(x, size, stride, storage_offset),
-    )
+    return _replaced("as_strided_scatter", _as_strided_scatter, input, src, lambda x: views.as_strided(x, *place))
 
 
 @public(method=True)

@@ -683,8 +683,7 @@ def normal(
     """Return normal numbers, each with its own mean and standard deviation: z * std + mean.
 
     Args:
-        mean: a tensor, or a number.
-        std: a tensor that can be broadcast with `mean`, or a number.
+        mean, std: tensors that can be broadcast, or numbers.
         size: the shape, where both are numbers; `dtype` and what follows are for these, too.
 
     Returns:
@@ -848,8 +847,7 @@ def randint(
 
     Args:
         *args: `high` and `size`; or `low`, `high` and `size`.
-        low: the least number.
-        high: the bound, which is not reached.
+        low, high: the least number, and the bound, which is not reached.
         dtype: the element type, by default int64.
         the others: as for `rand`.
 
@@ -896,7 +894,6 @@ def randperm(
     """Return the numbers 0 … n-1 in random order.
 
     Args:
-        n: how many.
         dtype: the element type, by default int64.
         the others: as for `rand`.
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused
 from tinytorch.ops.arithmetic import check_fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
@@ -126,8 +125,7 @@ def repeat_interleave(
 def _interleaved(counts: Any, output_size: Any) -> Any:
     """Return each index as often as `counts` says."""
     if counts.dtype.kind not in "iu":
-        kind = dtypes.from_numpy_dtype(counts.dtype).tensor_name
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+        raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.size and counts.min() < 0:

@@ -695,6 +695,19 @@ def cummin(input: Tensor, dim: int) -> Any:
 # Medians ------------------------------------------------------------------------------------------
 
 
+def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
+    values = np.take_along_axis(x, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """Return what is selected where another dimension is empty."""
+    shape = kernels.kept_shape(x.shape, dim)
+    if not keepdim:
+        shape = shape[:dim] + shape[dim + 1 :]
+    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+
+
 def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
     """Return the ops of the median of all elements, and along a dimension with its index."""
 
@@ -706,12 +719,8 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         if x.dtype.kind == "b":
             raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
         if not x.size:
-            shape = kernels.kept_shape(x.shape, dim)
-            values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
-        else:
-            index = kernels.median_index(x, dim, skip_nan)
-            values = np.take_along_axis(x, index, dim)
-        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+            return _nothing(x, dim, keepdim)
+        return _selected(x, dim, keepdim, kernels.median_index(x, dim, skip_nan))
 
     @op(x=_shared_by_all, name=name.capitalize())
     def of_all(x: Any) -> Any:

@@ -350,8 +350,7 @@ def tril_indices(
         tensor([[0, 1, 1],
                 [0, 0, 1]])
     """
-    _check_triangle(row, col, device, layout)
-    return _indices("tril_indices", np.tril_indices(row, offset, col), dtype, requires_grad)
+    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
 @public()
@@ -373,20 +372,18 @@ def triu_indices(
         tensor([[0, 0, 1],
                 [0, 1, 1]])
     """
-    _check_triangle(row, col, device, layout)
-    return _indices("triu_indices", np.triu_indices(row, offset, col), dtype, requires_grad)
+    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
-def _indices(name: str, found: Any, dtype: Any, requires_grad: bool) -> Tensor:
+def _triangle(
+    name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
+) -> Tensor:
     """Return the rows and columns of a triangle as one tensor."""
+    check_options(device, layout)
+    for what, value in (("row", row), ("col", col)):
+        if value < 0:
+            raise RuntimeError(f"{what} must be non-negative, got {value}")
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if kind not in (dtypes.int64, dtypes.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
-    return finished(np.stack(found).astype(kind.numpy), requires_grad)
-
-
-def _check_triangle(row: int, col: int, device: Any, layout: Any) -> None:
-    check_options(device, layout)
-    for name, value in (("row", row), ("col", col)):
-        if value < 0:
-            raise RuntimeError(f"{name} must be non-negative, got {value}")
+    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad)

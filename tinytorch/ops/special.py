@@ -23,7 +23,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
@@ -608,8 +608,7 @@ def _sums_before(v: Any, x: Any, out: Any, dim: int) -> Any:
 @op(name="Logcumsumexp", x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
 def _logcumsumexp(x: Any, dim: int) -> Any:
     if x.dtype.kind in "iub":
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
+        raise refused("logcumsumexp_out_cpu", x)
     if not x.ndim or not x.size:
         return x.copy()
     return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)

@@ -29,7 +29,7 @@ from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
-from tinytorch.ops.reduce import _check_some, _selection
+from tinytorch.ops.reduce import _check_some, _nothing, _selected, _selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import gather, index_reduce
 from tinytorch.ops.sequences import linspace
@@ -40,19 +40,6 @@ _INT64 = np.dtype(np.int64)
 
 
 # One element along a dimension --------------------------------------------------------------------
-
-
-def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
-    values = np.take_along_axis(x, index, dim)
-    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-
-
-def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Return what is selected where another dimension is empty."""
-    shape = reductions.kept_shape(x.shape, dim)
-    if not keepdim:
-        shape = shape[:dim] + shape[dim + 1 :]
-    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
 
 
 @_selection("mode")

@@ -844,8 +844,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
     """Return `(P, L, U)` with `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
 
     Args:
-        A: `(..., m, n)`.
-        pivot: must be True.
+        A, pivot: as for `lu_factor`.
 
     Example:
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
@@ -911,13 +910,17 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     check_sides(name, LU, B, left)
     if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
         raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
-    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(
-            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
+    _check_pivots(name, "LU", LU, pivots)
     check_batches(LU, B)
     return _lu_solve(LU, pivots, B, left, adjoint)
+
+
+def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> None:
+    if tuple(pivots.shape) != tuple(factors.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected {argument}.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
 
 
 # LDL ----------------------------------------------------------------------------------------------
@@ -957,8 +960,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
     D has blocks of one and two rows on its diagonal. There is no gradient.
 
     Args:
-        input: `(..., n, n)`, of which the lower triangle is read.
-        hermitian: makes no difference for real matrices.
+        input, hermitian: `(..., n, n)`, of which the lower triangle is read; of real matrices it changes nothing.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
@@ -1002,11 +1004,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
         )
     check_system(name, B, LD)
-    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
-        raise RuntimeError(
-            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
+    _check_pivots(name, "LD", LD, pivots)
     if pivots.dtype.is_floating_point or pivots.dtype is bool_:
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}")
     return _ldl_solve(LD, pivots, B)
@@ -1064,12 +1062,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
-    for position, each in enumerate((input, other)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, "
-                f"not {type(each).__name__}"
-            )
+    check_tensors("linalg_cross", input=input, other=other)
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axes_of(dim, input.ndim, "linalg.cross")

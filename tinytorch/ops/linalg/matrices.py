@@ -308,9 +308,8 @@ def triangular_solve(
 
     Args:
         input, A: B and the coefficients.
-        upper: which triangle of A counts.
+        upper, unitriangular: which triangle of A counts; its diagonal is taken as ones.
         transpose: solve with `A^T`.
-        unitriangular: take the diagonal of A as ones.
 
     Example:
         >>> import warnings
@@ -534,9 +533,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
     Args:
-        p: the norm.
         dim: the dimension along which the slices are.
-        maxnorm: the largest norm.
 
     Raises:
         RuntimeError: `p` is not positive, `maxnorm` negative; the tensor has less than two dimensions.
@@ -638,8 +635,7 @@ def cdist(
     """Return the distances, `(..., P, R)`, of each row of one matrix from each of another.
 
     Args:
-        x1: `(..., P, m)`.
-        x2: `(..., R, m)`; leading dimensions broadcast.
+        x1, x2: `(..., P, m)` and `(..., R, m)`; leading dimensions broadcast.
         p: the norm, 0 or more.
         compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
             exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
@@ -914,8 +910,7 @@ def cov(
     Args:
         input: `(variables, observations)`, or the observations of one variable.
         correction: what is subtracted from the number of observations; 1 makes the estimate unbiased.
-        fweights: how often each observation was made, integers.
-        aweights: how much each observation counts.
+        fweights, aweights: how often each observation was made (integers), and how much it counts.
 
     Raises:
         RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
@@ -962,7 +957,7 @@ def corrcoef(input: Tensor) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
     Args:
-        input: `(variables, observations)`, or the observations of one variable.
+        input: as for `cov`.
 
     Raises:
         RuntimeError: the input has more than two dimensions.

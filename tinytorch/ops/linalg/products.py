@@ -22,6 +22,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import renamed
+from tinytorch.ops.arguments import tensor_name as _name
 from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
@@ -142,10 +143,6 @@ def _arrays(function: str, *tensors: Any) -> list[Any]:
     return [each._array for each in tensors]
 
 
-def _name(array: Any) -> str:
-    return dtypes.from_numpy_dtype(array.dtype).tensor_name
-
-
 def _check_mm(a: Any, b: Any) -> None:
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
@@ -218,8 +215,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast.
 
     Args:
-        input: the first tensor, `(..., n, m)` or `(m,)`.
-        other: the second, `(..., m, p)` or `(m,)`.
+        input, other: `(..., n, m)` or `(m,)`, and `(..., m, p)` or `(m,)`.
 
     Returns:
         A tensor `(..., n, p)`, without the dimension that a vector does not have.
@@ -487,7 +483,6 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
         mat1, mat2: matrices `(n, m)` and `(m, p)`.
-        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -521,7 +516,6 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     Args:
         x: what is added (`input`), broadcast to `(n,)`.
         mat, vec: a matrix `(n, m)` and a vector `(m,)`.
-        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -561,7 +555,6 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     Args:
         x: what is added (`input`), broadcast to `(b, n, p)`.
         batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
-        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -594,7 +587,6 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
         batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
-        beta, alpha: factors of `x` and of the sum.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -633,7 +625,6 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     Args:
         x: what is added (`input`), broadcast to `(n, m)`.
         vec1, vec2: vectors `(n,)` and `(m,)`.
-        beta, alpha: factors of `x` and of the product.
 
     Raises:
         RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.

@@ -49,7 +49,6 @@ def check_matrix(
 
     Args:
         function: the public name, such as "linalg.inv".
-        x: the argument.
         argument, position: which argument it is.
         square: whether the matrices must be.
         kernel: the name in PyTorch's message, where it is another one, for dtypes that its kernel does not have.
@@ -365,8 +364,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
     """Return the X of `tensordot(A, X, X.ndim) = B`.
 
     Args:
-        input: A.
-        other: B.
+        input, other: A and B.
         dims: dimensions of A to move to the end first.
 
     Raises:

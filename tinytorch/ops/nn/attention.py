@@ -14,6 +14,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
+from tinytorch.ops.arguments import check_tensor, check_tensors, tensor_name
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax
@@ -73,8 +74,7 @@ def _attention_rule(
 )
 def _attention(query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float) -> Any:
     if query.dtype.kind not in FLOATS:
-        name = dtypes.from_numpy_dtype(query.dtype).tensor_name
-        raise RuntimeError(f"expected scalar type Float but found {name}")
+        raise RuntimeError(f"expected scalar type Float but found {tensor_name(query)}")
     return attention.forward(query, key, value, attn_mask, keep, is_causal, scale)
 
 
@@ -164,11 +164,7 @@ def scaled_dot_product_attention(
 
 def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
     name = "scaled_dot_product_attention"
-    for position, (what, each) in enumerate((("query", query), ("key", key), ("value", value))):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"{name}(): argument '{what}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors(name, query=query, key=key, value=value)
     if not query.dtype is key.dtype is value.dtype:
         found = [dtypes.C_NAMES[each.dtype.name] for each in (query, key, value)]
         raise RuntimeError(
@@ -182,8 +178,7 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
         )
     if attn_mask is None:
         return
-    if not isinstance(attn_mask, Tensor):
-        raise TypeError(f"{name}(): argument 'attn_mask' (position 4) must be Tensor, not {type(attn_mask).__name__}")
+    check_tensor(attn_mask, name, "attn_mask", 4)
     if attn_mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "

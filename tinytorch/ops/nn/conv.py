@@ -122,10 +122,6 @@ def _times(sizes: Sequence[int]) -> str:
     return " x ".join(str(each) for each in sizes)
 
 
-def _name(tensor: Tensor) -> str:
-    return str(dtypes.from_numpy_dtype(tensor._array.dtype).tensor_name)
-
-
 def _settings(
     name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any, same: bool = False
 ) -> list[Sizes]:
@@ -218,7 +214,7 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
         first, second = dtypes.C_NAMES[x.dtype.name], dtypes.C_NAMES[b.dtype.name]
         raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
     if x.dtype is not w.dtype:
-        raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(w)}")
+        raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {w.dtype.tensor_name}")
     if x.dtype is dtypes.bool:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     if 0 in w.shape[2:]:
@@ -520,7 +516,9 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
     if input.dtype is not weight.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}")
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {input.dtype.tensor_name} and {weight.dtype.tensor_name}"
+        )
     x, w = input.permute(1, 2, 0), weight.permute(2, 1, 0)
     out: Tensor = _conv(x, w, bias, (1,), (pad,), (1,), 1, None)
     return out.permute(2, 0, 1)
@@ -565,8 +563,7 @@ def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
 
 def _check_columns(name: str, x: Tensor) -> None:
     if x._array.dtype.kind in "iu":
-        kind = dtypes.from_numpy_dtype(x._array.dtype).tensor_name
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.tensor_name}'")
 
 
 @public("nn.functional.unfold")

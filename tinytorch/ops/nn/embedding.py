@@ -38,8 +38,7 @@ def embedding(
     """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in another order.
 
     Args:
-        weight: shape (rows, width).
-        indices: int64 or int32 of any shape (*).
+        weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
         padding_idx: the row that gets no gradient; -1 for none.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up.
         sparse: left out (NotImplementedError).
@@ -126,8 +125,7 @@ def embedding_bag(
     """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`.
 
     Args:
-        weight: shape (rows, width).
-        indices: int64 or int32, one dimension.
+        weight, indices: shape (rows, width), and int64 or int32, one dimension.
         offsets: where each bag begins in `indices`.
         mode: 0 for sums, 1 for means, 2 for maxima.
         scale_grad_by_freq, sparse: as for `embedding`.

@@ -58,8 +58,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
     Args:
         x: shape (*, in_features), with any number of leading dimensions.
-        weight: shape (out_features, in_features), or (in_features,).
-        bias: shape (out_features,), or what broadcasts to that.
+        weight, bias: (out_features, in_features) or (in_features,), and (out_features,) or what broadcasts to that.
 
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.

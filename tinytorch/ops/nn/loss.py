@@ -26,8 +26,7 @@ def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
     """Return the op `loss(x, y, reduction, parameter)` of a loss that depends on x - y alone.
 
     Args:
-        name: the node's.
-        kernel_name: PyTorch's name of the kernel, for the error.
+        name, kernel_name: the node's, and for the error that of PyTorch's kernel.
         values: the losses, given the array x - y and the parameter.
         slope: their derivative, given the tensor x - y and the parameter.
     """
@@ -195,7 +194,7 @@ def _cross_entropy_x(
     weight: Any,
     ignore_index: int,
     reduction: str,
-    label_smoothing: float,
+    label_smoothing: Any,
     slope: Any,
 ) -> Tensor:
     dim = 0 if x._array.ndim == 1 else 1

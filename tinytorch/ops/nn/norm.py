@@ -63,9 +63,7 @@ def _from_normal(
 
     Args:
         g: the gradient of the result, (N, C, *).
-        normal: of the shape of `g`, or with the channels in groups.
-        scale: broadcasts with `normal`.
-        weight: (C,), or None.
+        normal: of the shape of `g`, or with the channels in groups; `scale` broadcasts with it.
         dims: those of `normal` that its statistics are of.
         needs: which gradients are wanted.
     """

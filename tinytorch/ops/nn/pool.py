@@ -714,7 +714,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: shape (N, C, L) or (C, L).
-        output_size: how many windows.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.

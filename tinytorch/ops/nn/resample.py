@@ -94,8 +94,7 @@ def upsample(
         input: shape (N, C, *spatial).
         mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"; with antialiasing
             "bilinear-aa", "bicubic-aa", "lanczos-aa".
-        output_size: the lengths of the spatial dimensions.
-        scale_factors: or the factors that they grow by.
+        output_size, scale_factors: the lengths of the spatial dimensions, or the factors that they grow by.
         align_corners: the middles of the corner elements stay where they are, not their outer edges.
     """
     x = input._array

@@ -60,8 +60,7 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
     """Return the output and the last states of a layer composed of elementary ops.
 
     Args:
-        step: one step.
-        count: how many states it has.
+        step, count: one step, and how many states it has.
         tensors: the input, the states, W_ih, W_hh, b_ih, b_hh, and what else `step` takes.
         widths: how many sequences each step has.
         reverse: begin with the last step.
@@ -297,11 +296,10 @@ def _stacked(
     """Return the output of all layers and the stacked last states.
 
     Args:
-        name: of the public function.
         layer: one layer in one direction, of input, states, weights, widths and direction.
         hx: the stacked states before the first step.
         projected: whether the layers have projections.
-        given: the public function's arguments.
+        given: the arguments of the public function `name`.
     """
     packed = "data" in given
     x = given["data" if packed else "input"]
