@@ -228,14 +228,13 @@ def permutation(pivots: Any, m: int) -> Any:
 def lu_solve(factors: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> Any:
     """Return the X of A X = B by the factors of `lu`; leading dimensions broadcast.
 
+    X is laid out by columns; by rows unless `left`.
+
     Args:
         factors, pivots: those of A.
         b: `(..., n, k)`; `(..., k, n)` unless `left`.
         left: solve A X = B; else X A = B.
         adjoint: with the transpose of A in place of A.
-
-    Returns:
-        X, laid out by columns; by rows unless `left`.
     """
     if not left:
         return lu_solve(factors, pivots, b.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)

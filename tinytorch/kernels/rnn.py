@@ -325,13 +325,12 @@ def lstm_grad(
 def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
     """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
 
+    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
+    the factor that takes the gradient of h to that of c.
+
     Args:
         gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
         before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
-
-    Returns:
-        The factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And the
-        factor that takes the gradient of h to that of c.
     """
     one = number(1, gates.dtype)
     three, n = gates[:, :3], gates[:, 3]

@@ -47,13 +47,6 @@ def _strides_of(size: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
     return _contiguous_strides(size)
 
 
-def _extent(size: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Return how many elements of memory a tensor reaches over."""
-    if 0 in size:
-        return 0
-    return 1 + sum((length - 1) * step for length, step in zip(size, strides, strict=True))
-
-
 def _move(self: Tensor, array: Array) -> Tensor:
     """Put a tensor on another array, and count that as a write; a leaf starts anew in the graph."""
     self._array = array
@@ -95,7 +88,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     array = self._array
     owner = places.storage(array)
     offset = places.storage_offset(array) if array.size else 0
-    needed = offset + _extent(shape, strides)
+    needed = offset + places.end((shape, strides, 0))
     if needed * array.itemsize <= owner.nbytes:
         self._array = (
             places.at(array, (shape, strides, 0)) if array.size else _window(owner, array.dtype, shape, strides, 0)
@@ -216,7 +209,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     memory = places.storage(whole)
     if len(shape) != len(strides):
         raise RuntimeError(f"unequal size length ({len(shape)}) and stride length ({len(strides)})")
-    needed = (storage_offset + _extent(shape, strides)) * kind.itemsize
+    needed = (storage_offset + places.end((shape, strides, 0))) * kind.itemsize
     if storage_offset < 0 or needed > memory.nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {storage_offset}, and itemsize "
@@ -339,7 +332,7 @@ def empty_strided(
         )
     if min((*shape, *strides), default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
-    memory = np.empty(_extent(shape, strides), kind.numpy)
+    memory = np.empty(places.end((shape, strides, 0)), kind.numpy)
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 

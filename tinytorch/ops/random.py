@@ -682,13 +682,11 @@ def normal(
 ) -> Tensor:
     """Return normal numbers, each with its own mean and standard deviation: z * std + mean.
 
+    They have the broadcast shape; no gradient flows (it is zero): for one write mean + std * randn_like(std).
+
     Args:
         mean, std: tensors that can be broadcast, or numbers.
         size: the shape, where both are numbers; `dtype` and what follows are for these, too.
-
-    Returns:
-        A tensor of the broadcast shape through which no gradient flows (it is zero): for gradients
-        write mean + std * randn_like(std).
 
     Raises:
         RuntimeError: a standard deviation is negative.

@@ -765,13 +765,12 @@ def check_lu(name: str, A: Any, pivot: bool) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """Return the LU decomposition in compact form, for `lu_solve`.
 
+    It is a named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
+    exchanged with row `pivots[i]`, counted from 1.
+
     Args:
         A: `(..., m, n)`.
         pivot: must be True.
-
-    Returns:
-        A named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
-        exchanged with row `pivots[i]`, counted from 1.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.

@@ -330,8 +330,7 @@ _geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"))
 def geqrf(input: Tensor) -> Any:
     """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
 
-    Returns:
-        A named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
+    They are a named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
 
     Raises:
         RuntimeError: the input is no matrix.
@@ -882,6 +881,14 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 # Covariances --------------------------------------------------------------------------------------
 
 
+def _check_variables(name: str, input: Any) -> None:
+    check_tensor(input, name)
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+
+
 def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> None:
     if weights.ndim > 1:
         raise RuntimeError(
@@ -920,11 +927,7 @@ def cov(
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    check_tensor(input, "cov")
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
+    _check_variables("cov", input)
     if input.dtype.name == "bool":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.reshape((1, -1)) if input.ndim < 2 else input
@@ -967,11 +970,7 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    check_tensor(input, "corrcoef")
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
+    _check_variables("corrcoef", input)
     found = cov(input)
     if not found.ndim:
         return found / found
@@ -1005,7 +1004,7 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return nearly the q largest singular values of a matrix and their vectors, by random projection.
+    """Return `(U, S, V)`, nearly the q largest singular values of `A - M` and their vectors, by random projection.
 
     Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 5.1.
 
@@ -1014,9 +1013,6 @@ def svd_lowrank(
         q: how many, or a few more than wanted.
         niter: how many iterations of the power method.
         M: what to subtract from A; broadcasts to its shape.
-
-    Returns:
-        `(U, S, V)`: `U diag(S) V^T` is near `A - M`.
 
     Example:
         >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
@@ -1039,15 +1035,12 @@ def svd_lowrank(
 
 @public()
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
+    """Return `(U, S, V)`, V nearly the principal directions of samples (rows): `svd_lowrank` of A less its mean row.
 
     Args:
         q: how many; the smallest of 6, m and n by default.
         center: subtract the mean.
         niter: how many iterations of the power method.
-
-    Returns:
-        `(U, S, V)`: the columns of V are the principal directions.
 
     Raises:
         ValueError: `q` or `niter` is out of range.

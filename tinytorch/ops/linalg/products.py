@@ -212,13 +212,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) -> (n,)`; of two
-    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast.
+    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast: the
+    result is `(..., n, p)`, without the dimension that a vector does not have.
 
     Args:
         input, other: `(..., n, m)` or `(m,)`, and `(..., m, p)` or `(m,)`.
-
-    Returns:
-        A tensor `(..., n, p)`, without the dimension that a vector does not have.
 
     Raises:
         RuntimeError: the sizes do not match; the dtypes differ; an operand is 0-d.

@@ -535,6 +535,9 @@ def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
 
+    It is a named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
+    unless m > n, all ranks are n and the driver is not "gelsy".
+
     Args:
         input: A, `(..., m, n)`.
         b: B, `(..., m, k)`, or vectors `(..., m)`.
@@ -542,10 +545,6 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
             epsilon.
         driver: LAPACK's names of algorithms say what is returned: "gelsy" (the default) the rank, "gelsd" and "gelss"
             the rank and the singular values, "gels" neither. All are computed by singular values here.
-
-    Returns:
-        A named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
-        unless m > n, all ranks are n and the driver is not "gelsy".
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ; there is no such driver.

@@ -337,6 +337,9 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the attention of several heads, and its weights: what `nn.MultiheadAttention` computes.
 
+    The result is (L, N, E) or (L, E); the weights are (N, L, S) or (L, S), with a dimension of the heads before L
+    unless they are averaged; None unless they are needed.
+
     Args:
         query, key, value: shapes (L, N, E), (S, N, Ek) and (S, N, Ev), or without the batch (L, E), (S, Ek), (S, Ev).
         embed_dim_to_check: what E must be.
@@ -355,10 +358,6 @@ def multi_head_attention_forward(
         static_k, static_v: keys and values (N * heads, S, E / heads) instead of the projected ones.
         average_attn_weights: whether the weights are the mean over the heads.
         is_causal: a hint that `attn_mask` is the causal mask.
-
-    Returns:
-        The result, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S), with a dimension of the heads before L
-        unless they are averaged; None unless they are needed.
 
     Raises:
         AssertionError: shapes do not fit.

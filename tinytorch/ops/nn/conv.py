@@ -417,6 +417,9 @@ def conv_transpose2d(
 ) -> Tensor:  # fmt: skip
     """Return the transposed convolution of images: the gradient of `conv2d` by its input.
 
+    Its shape is (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
+    output_padding + 1.
+
     Args:
         input, weight, bias: shapes (N, C, H, W) or (C, H, W), (C, O / groups, kH, kW) and (O,).
         stride: the distance of what neighbours in the input add to.
@@ -424,10 +427,6 @@ def conv_transpose2d(
         output_padding: rows and columns added at one side: several sizes of an input give one size of an output, and
             this says which is meant.
         groups, dilation: as for `conv2d`.
-
-    Returns:
-        A tensor of shape (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding +
-        dilation * (kH - 1) + output_padding + 1.
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative; nothing is left;

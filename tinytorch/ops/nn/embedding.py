@@ -124,6 +124,9 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`.
 
+    First these, shape (bags, width); then the bag of each index, the length of each bag (rows left out not counted),
+    and the row of each maximum: of these, for sums, only zeros and nothing.
+
     Args:
         weight, indices: shape (rows, width), and int64 or int32, one dimension.
         offsets: where each bag begins in `indices`.
@@ -132,10 +135,6 @@ def embedding_bag(
         per_sample_weights: what to multiply each row with, for sums.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.
-
-    Returns:
-        The result, shape (bags, width); then the bag of each index, the length of each bag (rows left out not
-        counted), and the row of each maximum: of these, for sums, only zeros and nothing.
 
     Raises:
         RuntimeError: the offsets do not fit, or an index is out of range.

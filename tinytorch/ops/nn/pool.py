@@ -310,13 +310,10 @@ def _corner_pick(x: Any, right: Any, lower: Any) -> Any:
 
 
 def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
-    """Return what pools planes one row high as lines (C, L) or (N, C, L) are to be pooled, as PyTorch does it.
+    """Return lines (C, L) or (N, C, L) as planes one row high, as PyTorch pools them, and the arguments for these.
 
     Args:
         *arguments: kernel size, stride, padding and dilation, as many as there are.
-
-    Returns:
-        The planes, and the arguments for two dimensions.
     """
     _check_lines(name, input)
     pairs: list[Any] = []
