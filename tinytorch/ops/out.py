@@ -127,16 +127,21 @@ def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         _ONLY_BOOL(name, have, want)
 
 
+def _like(text: str, overlap: int = PARTS, strict: bool = False) -> Rule:
+    """Return the rule of a function whose `out` has the result's dtype."""
+    return Rule(_same(text), overlap, strict=strict)
+
+
 #: The rules by the names that declarations give (`out=` of `register.public`).
 RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
     "clamp": Rule(_FOUND, of_several=_castable),
-    "nan_to_num": Rule(_same("nan_to_num: dtype of out: {want} should be same as input: {have}")),
+    "nan_to_num": _like("nan_to_num: dtype of out: {want} should be same as input: {have}"),
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),
-    "where": Rule(_same("Expected out type to be {have} but got {want}")),
-    "float_power": Rule(
-        _same("the output given to float_power has dtype {want} but the operation's result requires dtype {have}")
+    "where": _like("Expected out type to be {have} but got {want}"),
+    "float_power": _like(
+        "the output given to float_power has dtype {want} but the operation's result requires dtype {have}"
     ),
     "castable": Rule(_castable, NOTHING),
     "typed": Rule(_any, NOTHING, typed=True),
@@ -144,43 +149,34 @@ RULES: dict[str, Rule] = {
     "mean": Rule(_mean, NOTHING, typed=True),
     "logsumexp": Rule(_floating, NOTHING),
     "boolean": Rule(_boolean, NOTHING),
-    "amax": Rule(
-        _same(
-            "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's "
-            "dtype."
-        ),
+    "amax": _like(
+        "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's dtype.",
         NOTHING,
     ),
     "max": Rule(_reduced, NOTHING, check_several=_EXACT),
     "median": Rule(_MEDIAN, NOTHING),
-    "cummax": Rule(_same("expected scalar_type {have} but found {want}"), NOTHING),
-    "frexp": Rule(_same("torch.frexp() expects mantissa to have dtype {have_c} but got {want_c}")),
-    "heaviside": Rule(_same("heaviside is not yet implemented for tensors with different dtypes.")),
-    "kthvalue": Rule(_same("output values must be of same type as input"), ALL),
-    "mode": Rule(_same("expected scalar type '{have}' but got '{want}'"), NOTHING),
-    "quantile": Rule(_same("quantile() out tensor must be same dtype as the input tensor"), NOTHING),
+    "cummax": _like("expected scalar_type {have} but found {want}", NOTHING),
+    "frexp": _like("torch.frexp() expects mantissa to have dtype {have_c} but got {want_c}"),
+    "heaviside": _like("heaviside is not yet implemented for tensors with different dtypes."),
+    "kthvalue": _like("output values must be of same type as input", ALL),
+    "mode": _like("expected scalar type '{have}' but got '{want}'", NOTHING),
+    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING),
     "exact": Rule(_EXACT, NOTHING),
-    "histogram": Rule(
-        _same(
-            "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
-            "{want_c}"
-        ),
+    "histogram": _like(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
+        "{want_c}",
         NOTHING,
     ),
     "gather": Rule(_EXACT, ALL),
     "scatter": Rule(_EXACT, ALL, strict=True),
-    "searchsorted": Rule(
-        _same(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
-            "on whether out_int32 flag is True, but we got output tensor's dtype {want}"
-        ),
+    "searchsorted": _like(
+        "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
+        "on whether out_int32 flag is True, but we got output tensor's dtype {want}",
         ALL,
     ),
-    "index_select": Rule(_same(_SCALAR_TYPE), ALL, strict=True),
-    "take": Rule(
-        _same(
-            "take(): self and out expected to have the same dtype, but got self.dtype = {have} and out.dtype = {want}"
-        ),
+    "index_select": _like(_SCALAR_TYPE, ALL, strict=True),
+    "take": _like(
+        "take(): self and out expected to have the same dtype, but got self.dtype = {have} and out.dtype = {want}",
         ALL,
         strict=True,
     ),
@@ -190,32 +186,30 @@ RULES: dict[str, Rule] = {
         strict=True,
     ),
     "cat": Rule(_castable_inputs, ALL),
-    "addbmm": Rule(_same("self and mat2 must have the same dtype, but got {want} and {have}"), NOTHING),
-    "chain_matmul": Rule(_same("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}"), NOTHING),
-    "nuclear_norm": Rule(_same("linalg.matrix_norm expected out tensor dtype {have} but got: {want}"), NOTHING),
-    "dot": Rule(_same("result dtype {want} does not match input dtype {have}"), NOTHING),
-    "tensordot": Rule(
-        _same("tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}"),
+    "addbmm": _like("self and mat2 must have the same dtype, but got {want} and {have}", NOTHING),
+    "chain_matmul": _like("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}", NOTHING),
+    "nuclear_norm": _like("linalg.matrix_norm expected out tensor dtype {have} but got: {want}", NOTHING),
+    "dot": _like("result dtype {want} does not match input dtype {have}", NOTHING),
+    "tensordot": _like(
+        "tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}",
         NOTHING,
     ),
     "safe": Rule(_safely("{name}"), NOTHING),
     "geqrf": Rule(_safely("torch.geqrf", "a"), NOTHING),
     "householder": Rule(_safely("torch.linalg.householder_product"), NOTHING),
-    "ormqr": Rule(
-        _same(
-            "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has "
-            "dtype {want}"
-        ),
+    "ormqr": _like(
+        "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has "
+        "dtype {want}",
         NOTHING,
     ),
-    "narrow_copy": Rule(_same("Expected self.dtype() == output.dtype() to be true, but got false"), NOTHING),
+    "narrow_copy": _like("Expected self.dtype() == output.dtype() to be true, but got false", NOTHING),
     "lstsq": Rule(_safely("torch.linalg.lstsq", "solution"), NOTHING),
     "safe linalg": Rule(_safely("linalg.{name}"), NOTHING),
     "safe torch.linalg": Rule(_safely("torch.linalg.{name}"), NOTHING),
-    "matrix_norm": Rule(_same("linalg.{name} expected out tensor dtype {have} but got: {want}"), NOTHING),
-    "vecdot": Rule(_same("linalg.vecdot: Expected out of dtype{have} but found {want}"), NOTHING),
-    "solve_triangular": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
-    "logsigmoid": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
+    "matrix_norm": _like("linalg.{name} expected out tensor dtype {have} but got: {want}", NOTHING),
+    "vecdot": _like("linalg.vecdot: Expected out of dtype{have} but found {want}", NOTHING),
+    "solve_triangular": _like("expected scalar type {have} but found {want}", NOTHING),
+    "logsigmoid": _like("expected scalar type {have} but found {want}", NOTHING),
 }
 
 

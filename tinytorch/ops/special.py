@@ -302,16 +302,10 @@ erfinv = pointwise(
 # Bessel functions ---------------------------------------------------------------------------------
 
 
-def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the gradient of `i1` or `i1e` by their slope, which is 1 / 2 at 0."""
     tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
-    safe = x.masked_fill(tiny, 1)
-    return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
-
-
-def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
-    safe = x.masked_fill(tiny, 1)
-    return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
+    return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
 
 i0 = pointwise(
@@ -336,7 +330,7 @@ i0e = pointwise(
     public="special.i0e", out="promoted",
 )  # fmt: skip
 i1 = pointwise(
-    "special_i1", bessel.i1, floating=True, x=_i1_x,
+    "special_i1", bessel.i1, floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
     doc="""Return the modified Bessel function of the first kind of order 1.
 
     Example:
@@ -346,7 +340,8 @@ i1 = pointwise(
     public="special.i1", out="promoted",
 )  # fmt: skip
 i1e = pointwise(
-    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E", x=_i1e_x,
+    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E",
+    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)),
     doc="""Return `exp(-|x|) * i1(x)`.
 
     Example:

@@ -617,16 +617,6 @@ def _cdist(x: Any, y: Any, p: float) -> Any:
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-def _lengths(difference: Tensor, p: float) -> Tensor:
-    """Return the p-norms of rows; the gradient of a count (p = 0) is 0, not None as that of `norm`."""
-    if not difference.numel():
-        return difference.sum(-1)
-    found = vector_norm(difference, p, -1)
-    if p == 0 and difference.requires_grad:
-        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
-    return found
-
-
 @public(autocast="float32")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
@@ -702,7 +692,12 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = (wrap(each) for each in np.triu_indices(input.shape[0], 1))
     difference = index_select(input, 0, first) - index_select(input, 0, second)
-    return _lengths(difference, p)
+    if not difference.numel():
+        return difference.sum(-1)
+    found = vector_norm(difference, p, -1)
+    if p == 0 and difference.requires_grad:  # the gradient of a count is 0, not None as that of `norm`
+        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
+    return found
 
 
 # Products -----------------------------------------------------------------------------------------

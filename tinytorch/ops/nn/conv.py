@@ -540,7 +540,7 @@ _fold = op_of(
 )
 
 
-def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
+def _pairs(name: str, **settings: Any) -> list[Sizes]:
     """Return the settings of `unfold` and `fold`, two numbers each."""
     found: list[Sizes] = []
     for key, value in settings.items():
@@ -587,8 +587,9 @@ def unfold(
         tensor([[0., 1., 3., 4.],
                 [1., 2., 4., 5.]])
     """
-    settings = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
-    kernel, dilations, paddings, strides = _pairs("unfold", settings)
+    kernel, dilations, paddings, strides = _pairs(
+        "unfold", kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
@@ -629,14 +630,9 @@ def fold(
         >>> torch.nn.functional.fold(x, (1, 3), (1, 2))
         tensor([[[0., 2., 2.]]])
     """
-    settings = {
-        "output_size": output_size,
-        "kernel_size": kernel_size,
-        "dilation": dilation,
-        "padding": padding,
-        "stride": stride,
-    }
-    size, kernel, dilations, paddings, strides = _pairs("fold", settings)
+    size, kernel, dilations, paddings, strides = _pairs(
+        "fold", output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
     if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
