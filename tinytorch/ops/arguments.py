@@ -47,11 +47,7 @@ def not_derived(name: str) -> Callable[[Any], NoReturn]:
 
 
 def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:
-    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below.
-
-    Args:
-        **facts: those of `register.pointwise`.
-    """
+    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below."""
 
     def declare(function: Any) -> Any:
         return pointwise(name or function.__name__, kernel, doc=function.__doc__, **facts)

@@ -191,19 +191,15 @@ def blank_like(
 ) -> Tensor:
     """Return a tensor to be filled, of the shape, dtype and order in memory of `input`."""
     check_options(device, layout)
-    array = _array_of(name, input)
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    array = input._array
     kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
     if memory_format is not None and str(memory_format) != "torch.preserve_format":
         return finished(_allocate(array.shape, kind, memory_format), requires_grad)
     # An expanded dimension has no place in the order: PyTorch makes such tensors contiguous.
     expanded = 0 in array.strides and array.size > 1
     return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
-
-
-def _array_of(name: str, input: Any) -> Array:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input._array
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:

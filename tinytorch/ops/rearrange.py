@@ -290,10 +290,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 @public(method=True, in_place=True, out="exact")
 @op(x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
-    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
-
-    Args:
-        diagonal: as for `tril`.
+    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
     Raises:
         RuntimeError: there are less than two dimensions.

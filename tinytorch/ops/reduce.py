@@ -319,10 +319,7 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
 @public(method=True, in_place=True, out="typed")
 @op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
-    """Return the running products along `dim`: element k is the product of the elements 0 … k.
-
-    Args:
-        dtype: as for `cumsum`.
+    """Return the running products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
     Raises:
         IndexError: the dimension is out of range.

@@ -954,9 +954,6 @@ def cov(
 def corrcoef(input: Tensor) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
-    Args:
-        input: as for `cov`.
-
     Raises:
         RuntimeError: the input has more than two dimensions.
 

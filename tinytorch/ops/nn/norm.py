@@ -337,13 +337,10 @@ def _group_rule(
 ) -> Any:
     if mean is not None:
         return _chosen(needs, _group_norm_grad(g, x, weight, mean, scale, needs[0]))
-    normal, differentiable = _normalised(_grouped(_wide(x), groups), [2], eps)
-    return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
-
-
-def _grouped(x: Tensor, groups: int) -> Tensor:
     samples = x._array.shape[0]
-    return x.reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
+    grouped = _wide(x).reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
+    normal, differentiable = _normalised(grouped, [2], eps)
+    return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
 
 
 @op(joint=_group_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeGroupNorm")
