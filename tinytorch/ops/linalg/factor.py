@@ -840,7 +840,7 @@ def unpacked_lu(x: Any, pivots: Any) -> Any:
 
 @public("linalg.lu", out="exact")
 def lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return `(P, L, U)` with `A = P L U`: a permutation, lower (of unit diagonal) and upper triangles; see `lu_factor`.
+    """Return `(P, L, U)` with `A = P L U`: a permutation, lower (unit diagonal) and upper triangles; see `lu_factor`.
 
     Example:
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
