@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import fill, in_double, mapped, polynomial
+from tinytorch.kernels.special import by_parts, fill, in_double, mapped, polynomial
 
 Array = Any
 Table = tuple[float, ...]
@@ -195,14 +195,7 @@ def _modified(order: int, large: Table, scaled: bool) -> Callable[[Array], Array
             value = np.exp(a) * value
         return np.copysign(value, x) if order else value
 
-    def kernel(x: Array) -> Array:
-        out = np.full_like(x, np.nan)
-        inside = np.abs(x) <= 8
-        fill(out, inside, near, x)
-        fill(out, np.abs(x) > 8, far, x)
-        return out
-
-    return kernel
+    return lambda x: by_parts((x,), (np.abs(x) <= 8, near), (np.abs(x) > 8, far))
 
 
 i0, i0e = (in_double(_modified(0, _I0_LARGE, scaled)) for scaled in (False, True))
@@ -220,14 +213,7 @@ def _second(order: int, small: Table, large: Table, scaled: bool) -> Callable[[A
         value = mapped(2 / x, 0, 1, large) / np.sqrt(x)
         return value if scaled else np.exp(-x) * value
 
-    def kernel(x: Array) -> Array:
-        out = np.full_like(x, np.nan)
-        fill(out, (x > 0) & (x <= 2), near, x)
-        fill(out, x > 2, far, x)
-        out[x == 0] = np.inf
-        return out
-
-    return kernel
+    return lambda x: by_parts((x,), ((x > 0) & (x <= 2), near), (x > 2, far), (x == 0, lambda x: np.inf))
 
 
 k0, k0e = (in_double(_second(0, _K0_SMALL, _K0_LARGE, scaled)) for scaled in (False, True))
@@ -253,10 +239,9 @@ def _wave(a: Array, order: int, p: Table, q: Table, second: bool) -> Array:
 
 def _first_kind(order: int, root: tuple[float, float], table: Table, p: Table, q: Table) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
-        out = np.full_like(x, np.nan)
         a = np.abs(x)
-        fill(out, a <= 5, lambda a: _near_zero(a, order, root, table), a)
-        fill(out, a > 5, lambda a: _wave(a, order, p, q, False), a)
+        near, far = (lambda a: _near_zero(a, order, root, table)), (lambda a: _wave(a, order, p, q, False))
+        out = by_parts((a,), (a <= 5, near), (a > 5, far))
         return np.where(x < 0, -out, out) if order else out
 
     return kernel
@@ -271,14 +256,10 @@ def _second_kind(
             return 2 / math.pi * (logs - 1 / x) + x * mapped(x * x, 0, 25, rest)
         return 2 / math.pi * logs + mapped(x * x, 0, 25, rest)
 
-    def kernel(x: Array) -> Array:
-        out = np.full_like(x, np.nan)
-        fill(out, (x > 0) & (x <= 5), near, x)
-        fill(out, x > 5, lambda x: _wave(x, order, p, q, True), x)
-        out[x == 0] = -np.inf
-        return out
+    def far(x: Array) -> Array:
+        return _wave(x, order, p, q, True)
 
-    return kernel
+    return lambda x: by_parts((x,), ((x > 0) & (x <= 5), near), (x > 5, far), (x == 0, lambda x: -np.inf))
 
 
 bessel_j0 = in_double(_first_kind(0, _ROOT_0, _J0, _P0, _Q0))
@@ -315,12 +296,13 @@ def _oscillation(x: Array) -> Array:
 
 
 def _airy(x: Array) -> Array:
-    out = np.full_like(x, np.nan)
-    fill(out, (x >= -5) & (x < -1.5), lambda x: mapped(x, -5, -1.5, _AIRY_LEFT), x)
-    fill(out, (x >= -1.5) & (x < 2), lambda x: mapped(x, -1.5, 2, _AIRY_MIDDLE), x)
-    fill(out, (x >= 2) & (x < np.inf), _decay, x)
-    fill(out, x < -5, _oscillation, x)
-    return out
+    return by_parts(
+        (x,),
+        ((x >= -5) & (x < -1.5), lambda x: mapped(x, -5, -1.5, _AIRY_LEFT)),
+        ((x >= -1.5) & (x < 2), lambda x: mapped(x, -1.5, 2, _AIRY_MIDDLE)),
+        ((x >= 2) & (x < np.inf), _decay),
+        (x < -5, _oscillation),
+    )
 
 
 airy_ai = in_double(_airy)

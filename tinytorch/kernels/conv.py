@@ -328,7 +328,6 @@ def conv(
     """Return the convolution of `x` `(N, C, ...)` with `w` `(O, C / groups, ...)`, plus `b` `(O,)`.
 
     Args:
-        x, w, b: input, weight and, unless it is None, bias.
         stride, padding, dilation: per spatial dimension.
         groups: how many groups of channels there are, each convolved with its part of the weight.
         size: the spatial sizes of the result, if it is not to have all that fit in.

@@ -1,7 +1,6 @@
 """Connectionist temporal classification on arrays: probabilities of all alignments, by dynamic programming.
 
-Source:
-    Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural
+Source: Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural
     Networks", 2006, section 4: its alpha and beta, in logarithms, for all sequences of a batch at once.
 """
 
@@ -43,10 +42,8 @@ def forward(x: Array, labels: Array, skips: Array, lengths: Array, target_length
 
     Args:
         x: log-probabilities, (T, N, C).
-        labels: what `states` returns, and `skips`.
-        skips: see there.
-        lengths: of the sequences, (N,).
-        target_lengths: (N,).
+        labels, skips: what `states` returns.
+        lengths, target_lengths: of the sequences and the targets, (N,).
     """
     time, count, _ = x.shape
     alpha = np.full_like(x, -np.inf, shape=(time, count, labels.shape[1]))

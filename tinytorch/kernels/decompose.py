@@ -46,7 +46,7 @@ def batch_words(index: tuple[int, ...] | int | None) -> str:
     return "" if index is None else f"(Batch element {index}): "
 
 
-def _first(info: Any) -> tuple[int | None, int]:
+def first_failure(info: Any) -> tuple[int | None, int]:
     """Return the number of the first matrix with an error, None if there is no stack, and its error."""
     flat = info.reshape(-1)
     k = int(np.flatnonzero(flat)[0])
@@ -62,7 +62,7 @@ def inverse(x: Any, name: str) -> Any:
         return by_columns(np.linalg.inv(x))
     except np.linalg.LinAlgError:
         _, info = inverse_info(x)
-        k, column = _first(info)
+        k, column = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be completed "
             "because the input matrix is singular."
@@ -82,14 +82,13 @@ def solve(a: Any, b: Any, left: bool, vector: bool, name: str) -> Any:
         a: `(..., n, n)`.
         b: `(..., n, k)`; `(..., k, n)` unless `left`; with `vector`, `(..., n)`.
         left: whether A stands to the left of X.
-        vector: whether B is vectors.
         name: the function in the name of which to raise.
     """
     try:
         return _sided(np.linalg.solve, a, b, left, vector)
     except np.linalg.LinAlgError:
         _, info = solve_info(a, b, left, vector)
-        k, _ = _first(info)
+        k, _ = first_failure(info)
         raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
 
 
@@ -129,11 +128,10 @@ def triangular(a: Any, b: Any, upper: bool, unit: bool, left: bool = True) -> An
     Half the unknowns at a time, so that nearly all work is in products of matrices.
 
     Args:
-        a: `(..., n, n)`; its leading dimensions broadcast with those of `b`.
-        b: `(..., n, k)`.
+        a, b: `(..., n, n)` and `(..., n, k)` (`(..., k, n)` unless `left`); leading dimensions broadcast.
         upper: which triangle counts.
         unit: take the diagonal as ones.
-        left: whether A stands to the left of X; else `b` is `(..., k, n)`.
+        left: whether A stands to the left of X.
     """
     if not left:
         rows = _triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit)
@@ -230,14 +228,13 @@ def permutation(pivots: Any, m: int) -> Any:
 def lu_solve(factors: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> Any:
     """Return the X of A X = B by the factors of `lu`; leading dimensions broadcast.
 
+    X is laid out by columns; by rows unless `left`.
+
     Args:
         factors, pivots: those of A.
         b: `(..., n, k)`; `(..., k, n)` unless `left`.
         left: solve A X = B; else X A = B.
         adjoint: with the transpose of A in place of A.
-
-    Returns:
-        X, laid out by columns; by rows unless `left`.
     """
     if not left:
         return lu_solve(factors, pivots, b.swapaxes(-1, -2), True, not adjoint).swapaxes(-1, -2)
@@ -281,7 +278,7 @@ def cholesky(x: Any, upper: bool, name: str) -> Any:
         return by_columns(_cholesky(x))
     except np.linalg.LinAlgError:
         _, info = cholesky_info(x, upper)
-        k, order = _first(info)
+        k, order = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The factorization could not be completed because the input is not "
             f"positive-definite (the leading minor of order {order} is not positive-definite)."
@@ -340,7 +337,7 @@ def cholesky_inverse(factor: Any, upper: bool) -> Any:
     identity[..., diagonal, diagonal] = 1
     zero = factor[..., diagonal, diagonal] == 0
     if zero.any():
-        k, column = _first(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
+        k, column = first_failure(np.where(zero.any(-1), zero.argmax(-1) + 1, 0))
         raise LinAlgError(
             f"cholesky_inverse: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be "
             "completed because the input matrix is singular."

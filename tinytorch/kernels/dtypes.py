@@ -121,6 +121,12 @@ complex64 = cfloat = Absent("complex64", "ComplexFloat", FLOATING, 8)
 complex128 = cdouble = Absent("complex128", "ComplexDouble", FLOATING, 16)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+#: What PyTorch's messages call the dtypes where they come from C++.
+C_NAMES = {
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "bool": "bool",
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
 _FROM_NUMPY: dict[np.dtype[Any], dtype] = {d._numpy: d for d in ALL if d._numpy is not None}
 _FROM_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
 

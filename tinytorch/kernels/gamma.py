@@ -116,10 +116,6 @@ def _log_gamma_of_large(x: Array) -> Array:
     return value
 
 
-def _log_gamma_of_small(x: Array) -> Array:
-    return _log_gamma(1 + x) - np.log(np.abs(x))
-
-
 def _log_gamma_of_negative(x: Array) -> Array:
     """Return log|gamma(x)| for x <= -0.5, by reflection (DLMF 5.5.3)."""
     sine = np.abs(np.sin(math.pi * _from_integer(x)))
@@ -135,7 +131,7 @@ def _log_gamma(x: Array) -> Array:
     fill(out, (x >= 2.5) & (x < 4.5), lambda x: mapped(x, 2.5, 4.5, _LOG_TO_4), x)
     fill(out, (x >= 4.5) & (x < 10), lambda x: mapped(x, 4.5, 10, _LOG_TO_10), x)
     fill(out, x >= 10, _log_gamma_of_large, x)
-    fill(out, np.abs(x) < 0.5, _log_gamma_of_small, x)
+    fill(out, np.abs(x) < 0.5, lambda x: _log_gamma(1 + x) - np.log(np.abs(x)), x)
     fill(out, x <= -0.5, _log_gamma_of_negative, x)
     return out
 

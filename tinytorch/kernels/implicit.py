@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.special import by_parts
+
 Array = Any
 
 _EPS = 2.0**-53
@@ -33,34 +35,30 @@ def _digamma(x: Array) -> Array:
 def gamma(alpha: Array, x: Array) -> Array:
     """Return dx/dα of gamma numbers x of shape α and rate 1, float64 arrays of one shape."""
     with np.errstate(all="ignore"):
-        low = x < alpha + 1.5
-        return _by_region((alpha, x), [(alpha > 2000, _gamma_large), (low, _gamma_series), (~low, _gamma_fraction)])
+        large, low = alpha > 2000, x < alpha + 1.5
+        return by_parts(
+            (alpha, x), (~large & low, _gamma_series), (~large & ~low, _gamma_fraction), (large, _gamma_large)
+        )
 
 
-def _by_region(arrays: tuple[Array, ...], regions: list[tuple[Array, Callable[..., Array]]]) -> Array:
-    """Return a function that is given by regions: the first mask that holds decides; else NaN."""
-    out = np.full(arrays[0].shape, np.nan)
-    left = np.ones(out.shape, bool)
-    for mask, function in regions:
-        chosen = left & mask
-        if chosen.any():
-            out[chosen] = function(*(each[chosen] for each in arrays))
-        left &= ~chosen
-    return out
-
-
-def _gamma_series(alpha: Array, x: Array) -> Array:
-    """DLMF 8.7.1: F = x^α exp(-x) Σ x^n / Γ(α + n + 1)."""
-    term = 1 / alpha
-    bracket = np.log(x) - _digamma(alpha + 1)
+def _summed(term: Array, bracket: Array, ratio: Callable[[int], tuple[Array, Array]]) -> Array:
+    """Return the sum of products `term * bracket`; `ratio(n)` is what one is multiplied by, and added to the other."""
     total = term * bracket
-    for n in range(1, _MOST):
-        term = term * (x / (alpha + n))
-        bracket = bracket - 1 / (alpha + n)
+    for n in range(_MOST):
+        factor, change = ratio(n)
+        term, bracket = term * factor, bracket + change
         step = term * bracket
         total = total + step
         if not (np.abs(step) > _EPS * np.abs(total)).any():
             break
+    return total
+
+
+def _gamma_series(alpha: Array, x: Array) -> Array:
+    """DLMF 8.7.1: F = x^α exp(-x) Σ x^n / Γ(α + n + 1)."""
+    total = _summed(
+        1 / alpha, np.log(x) - _digamma(alpha + 1), lambda n: (x / (alpha + (n + 1)), -1 / (alpha + (n + 1)))
+    )
     return np.where(x > 0, -x * total, 0.0)
 
 
@@ -109,37 +107,26 @@ def dirichlet(x: Array, alpha: Array, total: Array) -> Array:
     with np.errstate(all="ignore"):
         beta = total - alpha
         low = x <= alpha / total
-        return _by_region((x, alpha, beta), [(low, _beta_low), (~low, _beta_high)])
+        return by_parts((x, alpha, beta), (low, _beta_low), (~low, _beta_high))
 
 
 def _beta_low(x: Array, alpha: Array, beta: Array) -> Array:
     """DLMF 8.17.8: F = x^α (1-x)^β / (α B(α, β)) Σ (α+β)_n / (α+1)_n x^n."""
-    term = np.ones_like(x)
-    bracket = np.log(x) - _digamma(alpha + 1) + _digamma(alpha + beta)
-    total = bracket
-    for n in range(_MOST):
+
+    def ratio(n: int) -> tuple[Array, Array]:
         up, down = alpha + beta + n, alpha + 1 + n
-        term = term * (x * up / down)
-        bracket = bracket + (1 / up - 1 / down)
-        step = term * bracket
-        total = total + step
-        if not (np.abs(step) > _EPS * np.abs(total)).any():
-            break
+        return x * up / down, 1 / up - 1 / down
+
+    total = _summed(np.ones_like(x), np.log(x) - _digamma(alpha + 1) + _digamma(alpha + beta), ratio)
     return -x / alpha * total
 
 
 def _beta_high(x: Array, alpha: Array, beta: Array) -> Array:
     """The same for 1 - F, which has 1 - x in the place of x, and α and β exchanged."""
-    y = 1 - x
-    term = np.ones_like(x)
-    bracket = np.log(x) - _digamma(alpha) + _digamma(alpha + beta)
-    total = bracket
-    for n in range(_MOST):
+
+    def ratio(n: int) -> tuple[Array, Array]:
         up = alpha + beta + n
-        term = term * (y * up / (beta + 1 + n))
-        bracket = bracket + 1 / up
-        step = term * bracket
-        total = total + step
-        if not (np.abs(step) > _EPS * np.abs(total)).any():
-            break
+        return (1 - x) * up / (beta + 1 + n), 1 / up
+
+    total = _summed(np.ones_like(x), np.log(x) - _digamma(alpha) + _digamma(alpha + beta), ratio)
     return x / beta * total

@@ -211,9 +211,8 @@ def multi_margin(
 ) -> tuple[Array, Array, Array, Array]:
     """Return what the loss of scores (N, C) and labels (N,) is made of.
 
-    Returns:
-        `margin - x[label] + x` where that is positive and of another class than the label's, else 0; which class is
-        the label's; each sample's factor, shape (N, 1); and the losses, (N,).
+    That is `margin - x[label] + x` where that is positive and of another class than the label's, else 0; which class
+    is the label's; each sample's factor, shape (N, 1); and the losses, (N,).
 
     Raises:
         RuntimeError: a label is no class.
@@ -233,12 +232,9 @@ def multi_margin(
 
 
 def multilabel_margin(x: Array, target: Array) -> tuple[Array, Array]:
-    """Return the losses, (N,), of scores (N, C) and labels (N, C), of which those up to the first -1 count.
+    """Return the losses, (N,), of scores and labels (N, C) up to the first -1, and their derivatives by the scores.
 
     A loss is the mean over classes of `max(0, 1 - x[label] + x[other])`, over all pairs of a label and another class.
-
-    Returns:
-        The losses, and their derivatives by the scores.
     """
     count, classes = x.shape
     counts = np.logical_and.accumulate(target >= 0, 1)

@@ -207,11 +207,9 @@ def batch_gradients(
     """Return the gradients of input, weight and bias of (x - mean) * scale * weight + bias with a batch's statistics.
 
     Args:
-        g: the gradient of the result, (N, C, M).
-        x: the input, (N, C, M).
+        g, x: the gradient of the result and the input, (N, C, M).
         weight: (C,), or None for ones.
-        mean: of the channels, (1, C).
-        scale: 1 / sqrt(variance + eps), (1, C).
+        mean, scale: of the channels, (1, C); `scale` is 1 / sqrt(variance + eps).
         wanted: whether the input's is; else None is returned for it.
         dtype: of the input's.
     """

@@ -67,7 +67,7 @@ def checked_place(x: Array, size: tuple[int, ...], stride: tuple[int, ...], offs
     available = storage(x).nbytes
     if 0 in size:  # no elements: they may lie anywhere
         offset = min(offset, available // x.itemsize)
-    needed = _end((size, stride, offset)) * x.itemsize
+    needed = end((size, stride, offset)) * x.itemsize
     if needed > available or offset < 0:
         raise RuntimeError(
             f"setStorage: sizes {[*map(int, size)]}, strides {list(stride)}, storage offset {offset}, and itemsize "
@@ -102,7 +102,7 @@ def _window(memory: Array, where: Place) -> Array:
             return np.ndarray(shape, memory.dtype, memory, start, steps)
         except TypeError as error:  # NumPy's for memory that is too small
             raise ValueError(str(error)) from None
-    if not 0 <= first <= _end(where) <= memory.size:
+    if not 0 <= first <= end(where) <= memory.size:
         raise ValueError("the place reaches beyond the memory")
     flat = memory.reshape(-1)[start // size :]
     return np.lib.stride_tricks.as_strided(flat, shape, steps).view(type(memory))
@@ -169,11 +169,11 @@ def _memory(like: Array, *places: Place) -> tuple[Array, int]:
     """Return zeros that hold some places, and the place of the first of them."""
     some = [where for where in places if 0 not in where[0]]
     start = min([where[2] for where in some], default=0)
-    end = max([_end(where) for where in some], default=0)
-    return np.zeros(end - start, like.dtype, like=like), start
+    last = max([end(where) for where in some], default=0)
+    return np.zeros(last - start, like.dtype, like=like), start
 
 
-def _end(where: Place) -> int:
+def end(where: Place) -> int:
     """Return the place after the last."""
     shape, strides, first = where
     if 0 in shape:

@@ -40,19 +40,16 @@ def _chebyshev(
         end: the value at x = 1 or -1, of the degree and whether x is 1.
     """
 
+    def by_steps(x: Array, n: Array) -> Array:
+        return _recurrence(x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before)
+
     def kernel(x: Array, n: Array) -> Array:
         n = _degrees(n)
         out = np.zeros_like(x)
         angle, edge = (np.abs(x) < 1) & (n > bound), np.abs(x) == 1
         fill(out, angle, lambda x, n: inside(n, np.arccos(x)), x, n)
         fill(out, edge & (n >= 0), lambda x, n: end(n, x > 0), x, n)
-        fill(
-            out,
-            ~angle & ~edge & (n >= 0),
-            lambda x, n: _recurrence(x, n, slope * x + start, lambda k, x, value, before: 2 * x * value - before),
-            x,
-            n,
-        )
+        fill(out, ~angle & ~edge & (n >= 0), by_steps, x, n)
         return out
 
     return kernel

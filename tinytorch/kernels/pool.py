@@ -122,10 +122,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
     """Return the maxima of windows along one axis, and the numbers k of the elements that they are.
 
     Args:
-        v: the array.
-        codes: what is to be selected along with the elements (the numbers of the axes done already).
-        axis: the axis.
-        windows: its windows.
+        codes: what is to be selected along with the elements of `v` (the numbers of the axes done already).
         nan: there are NaNs: the last one of a window is its maximum.
     """
     count, parts = windows.many, windows.parts
@@ -187,10 +184,6 @@ def _values(v: Array, axis: int, windows: Windows) -> Array:
         old = best[(*cut, slice(begin, end))]
         np.maximum(old, _part(v, axis, where), out=old)
     return best
-
-
-def _whole(part: tuple[int, int, Any], count: int) -> bool:
-    return part[:2] == (0, count)
 
 
 def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
@@ -394,8 +387,8 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
         each = windows[axis - 1]
         cut = (slice(None),) * axis
         count = each.many
-        whole = [part for part in each.parts if _whole(part, count)]
-        rest = [part for part in each.parts if not _whole(part, count) and part[0] < part[1]]
+        whole = [part for part in each.parts if part[:2] == (0, count)]
+        rest = [part for part in each.parts if part[:2] != (0, count) and part[0] < part[1]]
         if len(whole) > 1:
             out = np.add(_part(x, axis, whole[0][2]), _part(x, axis, whole[1][2]))
         elif whole:

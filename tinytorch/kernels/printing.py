@@ -101,14 +101,12 @@ def format_tensor(
     """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
 
     Args:
-        array: the elements, of any shape.
         dtype: their type; named in the text when the numbers do not say it.
         name: what stands before the bracket: "tensor", or the name of a subclass.
         requires_grad: whether to say so, where no `grad_fn` does.
         grad_fn: the name of the node that made the tensor, such as "AddBackward0".
         device: the device when it is not the default one, such as "cuda:0".
-        tangent: the text of a dual tensor's tangent.
-        contents: the text to write in the place of the elements.
+        tangent, contents: the texts of a dual tensor's tangent, and to write in the place of the elements.
 
     Example:
         >>> import numpy as np

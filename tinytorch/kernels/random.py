@@ -479,8 +479,6 @@ def integers_of_dtype(out: Array, source: Source, digits: int) -> None:
     """Fill `out` with integers from 0 to the greatest of its dtype, 2**digits for floats.
 
     Args:
-        out: the array.
-        source: the generator.
         digits: bits of the dtype's numbers: of the value (without sign), or of the mantissa.
     """
     count = (1 << digits) + (out.dtype.kind not in "biu")

@@ -311,11 +311,8 @@ def norm(x: Any, p: float, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
             return out.reshape((1,) * x.ndim) if keepdims else out
         return np.sqrt(total(np.square(x), axes, keepdims))
     size = np.abs(x)
-    if p == math.inf:
-        out = _largest(size, axis=axes, keepdims=keepdims)
-        return out if keepdims else in_rows(out)
-    if p == -math.inf:
-        out = _smallest(size, axis=axes, keepdims=keepdims)
+    if math.isinf(p):
+        out = (_largest if p > 0 else _smallest)(size, axis=axes, keepdims=keepdims)
         return out if keepdims else in_rows(out)
     if p == 0:
         # (Not np.count_nonzero, which before NumPy 2.3 gave one number as Python's int.)
@@ -354,19 +351,15 @@ def median_index(x: Any, axis: int, skip_nan: bool) -> Any:
     length = x.shape[axis]
     if x.dtype.kind == "V":
         x = x.astype(np.float32)  # NumPy sorts NaN last only among its own types
-    if x.dtype.kind != "f":
-        middle = (length - 1) // 2
-        order = np.argpartition(x, middle, axis=axis)
-        return order.take([middle], axis=axis)
-    nan = np.isnan(x)
-    if not nan.any():
-        middle = (length - 1) // 2
+    middle = (length - 1) // 2
+    nan = np.isnan(x) if x.dtype.kind == "f" else None
+    if nan is None or not nan.any():
         return np.argpartition(x, middle, axis=axis).take([middle], axis=axis)
     order = np.argsort(x, axis=axis, kind="stable")  # NaN last
     numbers = length - np.count_nonzero(nan, axis=axis, keepdims=True)
     if skip_nan:
         return np.take_along_axis(order, np.maximum(numbers - 1, 0) // 2, axis)
-    index = order.take([(length - 1) // 2], axis=axis)
+    index = order.take([middle], axis=axis)
     return np.where(numbers < length, np.argmax(nan, axis=axis, keepdims=True), index)
 
 

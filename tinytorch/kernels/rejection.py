@@ -51,10 +51,8 @@ def gamma(alpha: Array, source: Source) -> Array:
 
     Args:
         alpha: float32 or float64; with float32 the constants are computed in it, as in PyTorch.
-        source: the generator.
 
-    Source:
-        Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000.
+    Source: Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000.
     """
     shape, alpha = alpha.shape, alpha.ravel()
     boosted = alpha < 1
@@ -106,8 +104,7 @@ def poisson(rate: Array, source: Source) -> Array:
 
     Below 10 uniforms are multiplied until they are under exp(-rate); from 10 on it is Hörmann's transformed rejection.
 
-    Source:
-        Hörmann, "The Transformed Rejection Method for Generating Poisson Random Variables", 1993.
+    Source: Hörmann, "The Transformed Rejection Method for Generating Poisson Random Variables", 1993.
     """
     shape, rate = rate.shape, rate.ravel()
     root = np.sqrt(rate)
@@ -209,9 +206,8 @@ def _few_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
 def binomial(count: Array, p: Array, source: Source) -> Array:
     """Return numbers of successes in `count` trials of probability `p`, float64 of one shape.
 
-    Source:
-        Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waits
-        between successes: Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.3.
+    Source: Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waits between successes:
+        Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.3.
     """
     stream = _Stream(source, 3 * count.size)
     out = []

@@ -138,14 +138,15 @@ def linear(length: int, count: int, align_corners: bool, factor: float | None, k
 
 def cubic_weights(t: Any, a: float) -> list[Any]:
     """Return Keys' weights of the four elements around a place, t after the second one."""
+    return [_outer(t + 1, a), _inner(t, a), _inner(1 - t, a), _outer(2 - t, a)]
 
-    def near(x: Any) -> Any:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: Any) -> Any:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+def _inner(x: Any, a: float) -> Any:
+    return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+def _outer(x: Any, a: float) -> Any:
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 
 @functools.lru_cache(256)
@@ -167,9 +168,7 @@ def _triangle(x: Array) -> Array:
 def _keys(a: float) -> Callable[[Array], Array]:
     def weights(x: Array) -> Array:
         x = np.abs(x)
-        inner = ((a + 2) * x - (a + 3)) * x * x + 1
-        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+        return np.where(x < 1, _inner(x, a), np.where(x < 2, _outer(x, a), 0))
 
     return weights
 

@@ -13,12 +13,11 @@ the gates with it gives the gradients of all weights and biases.
 `widths` says how many sequences each step has. Those of a packed sequence only become fewer: sequences end. In the
 reverse direction they begin one after another.
 
-Sources:
-    Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to forget",
-    2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the reset gate
-    after the product, as in cuDNN). Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network
-    architectures for large vocabulary speech recognition", 2014 (the projection). Werbos, "Backpropagation through
-    time", 1990.
+Sources: Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to
+    forget", 2000. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU, here with the
+    reset gate after the product, as in cuDNN). Sak, Senior and Beaufays, "Long short-term memory based recurrent neural
+    network architectures for large vocabulary speech recognition", 2014 (the projection). Werbos, "Backpropagation
+    through time", 1990.
 """
 
 from __future__ import annotations
@@ -133,9 +132,7 @@ def _of_inputs(
     Args:
         slopes: of the gates before their nonlinearity, (gates, columns), as far as they come from the input.
         recurrent: the same, as far as they come from the hidden state; often the same array.
-        x: the input.
         matrix: all steps' inputs.
-        w_ih: the weights of the input.
         biased: whether there are biases.
         needs: of x, the weights and the biases.
     """
@@ -259,9 +256,8 @@ def lstm_grad(
     Args:
         g: the gradients of the output and of the last h and c, each possibly None.
         needs: which of the eight are needed.
-        x, w_ih, w_hh, w_hr, widths, reverse: as for `lstm`.
         biased: whether there are biases.
-        matrix, gates, before, squashed, bounds: what `lstm` returned.
+        the others: as for `lstm`, and what it returned.
     """
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     w_hr = None if w_hr is None else widened(w_hr)
@@ -329,14 +325,12 @@ def lstm_grad(
 def _lstm_factors(gates: Array, before: Array, squashed: Array) -> tuple[Array, Array]:
     """Return what does not depend on the gradients: what they are multiplied by on their way through steps.
 
+    These are the factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And
+    the factor that takes the gradient of h to that of c.
+
     Args:
         gates: i, f, o and n (the new values) of some steps, (steps, 4, size, width).
-        before: the states c before them, (steps, size, width).
-        squashed: tanh of those after them.
-
-    Returns:
-        The factors of the gradients of c, for the gates i, f and n, and of h, for o: (steps, 4, size, width). And the
-        factor that takes the gradient of h to that of c.
+        before, squashed: the states c before them, (steps, size, width), and tanh of those after them.
     """
     one = number(1, gates.dtype)
     three, n = gates[:, :3], gates[:, 3]

@@ -50,10 +50,6 @@ def polynomial(u: Any, coefficients: tuple[float, ...]) -> Any:
     return value
 
 
-def _small(x: Any, coefficients: tuple[float, ...]) -> Any:
-    return x * polynomial(2 * (x * x) - 1, coefficients)  # x² in [0, 1] to u in [-1, 1]
-
-
 def _large(a: Any, coefficients: tuple[float, ...]) -> Any:
     """Return erfc(a) for a >= 1."""
     t = (a - 2) / (a + 2)  # [1, inf) to [-1/3, 1)
@@ -66,7 +62,8 @@ def _both(x: Any) -> tuple[Any, Any, Any, Any]:
     a = np.abs(x)
     near = ~(a > 1)  # NaN goes with the small ones, and stays NaN
     far = np.clip(a, 1, 40)  # beyond 40 erfc is 0 in every dtype; infinities would make NaN
-    return a, near, _small(np.where(near, x, 0), small), _large(far, large)
+    x = np.where(near, x, 0)
+    return a, near, x * polynomial(2 * (x * x) - 1, small), _large(far, large)  # x² in [0, 1] to u in [-1, 1]
 
 
 def erf(x: Any) -> Any:
@@ -128,6 +125,14 @@ def fill(out: Any, mask: Any, function: Callable[..., Any], *arrays: Any) -> Non
         out[...] = function(*arrays)
     else:
         out[mask] = function(*[each[mask] for each in arrays])
+
+
+def by_parts(arrays: tuple[Any, ...], *cases: tuple[Any, Callable[..., Any]]) -> Any:
+    """Return what functions give where conditions hold, the last one that does; NaN where none does."""
+    out = np.full_like(arrays[-1], np.nan)
+    for mask, function in cases:
+        fill(out, mask, function, *arrays)
+    return out
 
 
 _BLOCK = 16384  # elements: many temporary arrays of this size stay in the processor's cache
@@ -277,21 +282,23 @@ def _scaled_tail(a: Any) -> Any:
 
 
 def _erfcx(x: Any) -> Any:
-    out = np.full_like(x, np.nan)
-    fill(out, np.abs(x) < 1, lambda x: np.exp(x * x) * erfc(x), x)
-    fill(out, x >= 1, _scaled_tail, x)
-    fill(out, x <= -1, lambda x: 2 * np.exp(x * x) - _scaled_tail(-x), x)
-    return out
+    return by_parts(
+        (x,),
+        (np.abs(x) < 1, lambda x: np.exp(x * x) * erfc(x)),
+        (x >= 1, _scaled_tail),
+        (x <= -1, lambda x: 2 * np.exp(x * x) - _scaled_tail(-x)),
+    )
 
 
 erfcx = in_double(_erfcx, "Return exp(x²) erfc(x).")
 
 
 def _log_ndtr(x: Any) -> Any:
-    out = np.full_like(x, np.nan)
-    fill(out, x < -1, lambda x: np.log(_erfcx(-x * math.sqrt(0.5)) / 2) - x * x / 2, x)
-    fill(out, x >= -1, lambda x: np.log1p(-erfc(x * math.sqrt(0.5)) / 2), x)
-    return out
+    return by_parts(
+        (x,),
+        (x < -1, lambda x: np.log(_erfcx(-x * math.sqrt(0.5)) / 2) - x * x / 2),
+        (x >= -1, lambda x: np.log1p(-erfc(x * math.sqrt(0.5)) / 2)),
+    )
 
 
 ndtr = in_double(lambda x: erfc(x * -math.sqrt(0.5)) / 2, "Return the normal distribution function.")

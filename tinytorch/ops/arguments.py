@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tinytorch.core.op import NUMPY_DIMS
+from tinytorch.core.op import NUMPY_DIMS, op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -19,6 +19,13 @@ def renamed(caller: Any, name: str) -> Any:
     """Give the node of an op the name of PyTorch's overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
+
+
+def op_of(kernel: Callable[..., Any], **facts: Any) -> Any:
+    """Return the op of a kernel that takes the op's own arguments; `facts` as for `core.op.op`."""
+    made = op(**facts)(kernel)
+    made.op.name = f"_{kernel.__name__}"  # (it is no public function's: the node has PyTorch's name)
+    return made
 
 
 def not_implemented(name: str) -> Callable[[Any], NoReturn]:
@@ -40,13 +47,7 @@ def not_derived(name: str) -> Callable[[Any], NoReturn]:
 
 
 def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts: Any) -> Callable[[Any], Any]:
-    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below.
-
-    Args:
-        kernel: the ufunc, or a function like one.
-        name: the op's name, where it is another.
-        **facts: those of `register.pointwise`.
-    """
+    """Declare the op of a ufunc, as `register.pointwise` does, with the name and docstring of the function below."""
 
     def declare(function: Any) -> Any:
         return pointwise(name or function.__name__, kernel, doc=function.__doc__, **facts)
@@ -149,14 +150,13 @@ def check_some_dim(input: Tensor, name: str) -> None:
 
 def refused(name: str, x: Any) -> NotImplementedError:
     """Return PyTorch's error for a dtype that an op has no kernel for."""
-    kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-    return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+    return NotImplementedError(f"\"{name}\" not implemented for '{tensor_name(x)}'")
 
 
 def check_floating(kernel: str, x: Any) -> None:
     """Raise PyTorch's error where its kernel of this name takes floating-point numbers only."""
     if x.dtype.kind not in FLOATS:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{tensor_name(x)}'")
+        raise refused(kernel, x)
 
 
 def tensor_name(x: Any) -> str:

@@ -78,10 +78,7 @@ def to(
     The conversion is recorded: gradients come back in the dtype of `input`.
 
     Args:
-        input: the tensor.
         *args: see above.
-        dtype: the dtype, by keyword.
-        device: the device, by keyword.
         other: a tensor to be like in dtype.
         non_blocking: has no effect.
         copy: copy in any case.

@@ -331,21 +331,16 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
                 [0., 1.]])
     """
     check_tensor(input, "as_strided_scatter")
+    place = size, stride, storage_offset
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
             raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
         made = views.clone(input)  # whose memory is in the same order
-        views.as_strided(made, size, stride, storage_offset).copy_(src)
+        views.as_strided(made, *place).copy_(src)
         return made
     if input._view is not None:
         input = views.clone(input)
-    return _replaced(
-        "as_strided_scatter",
-        _as_strided_scatter,
-        input,
-        src,
-        lambda x: views.as_strided(x, size, stride, storage_offset),
-    )
+    return _replaced("as_strided_scatter", _as_strided_scatter, input, src, lambda x: views.as_strided(x, *place))
 
 
 @public(method=True)
@@ -438,7 +433,6 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     """Return the tensor with a border of `value`; see `nn.functional.pad`.
 
     Args:
-        input: the tensor.
         pad: the widths before and after, in pairs from the last dimension on; negative ones cut off.
         value: what the border holds.
 
@@ -621,10 +615,6 @@ def _transpose_of(x: Tensor, dim0: int, dim1: int) -> Tensor:
     return _transpose_again(x, dim0, dim1)
 
 
-def _swapped_axes(x: Tensor, axis0: int, axis1: int) -> Tensor:
-    return _transpose_of(x, axis0, axis1)
-
-
 def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
     return (
         _squeeze_again(x)
@@ -633,10 +623,6 @@ def _squeeze_of(x: Tensor, dim: Any = None) -> Tensor:
         if isinstance(dim, (tuple, list))
         else _squeeze_dim_again(x, dim)
     )
-
-
-def _unsqueeze_of(x: Tensor, dim: int) -> Tensor:
-    return _unsqueeze_again(x, dim)
 
 
 def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -649,16 +635,15 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))
-
 #: The methods that change how a tensor looks at its memory.
 members(
     {
         "as_strided_": as_strided_,
         "squeeze_": _view_in_place("squeeze_", _squeeze_of),
-        "swapaxes_": _view_in_place("swapaxes_", _swapped_axes),
+        "swapaxes_": _view_in_place("swapaxes_", lambda x, axis0, axis1: _transpose_again(x, axis0, axis1)),
         "swapdims_": _view_in_place("swapdims_", _transpose_of),
         "t_": _view_in_place("t_", _t_of),
         "transpose_": _view_in_place("transpose_", _transpose_of),
-        "unsqueeze_": _view_in_place("unsqueeze_", _unsqueeze_of),
+        "unsqueeze_": _view_in_place("unsqueeze_", lambda x, dim: _unsqueeze_again(x, dim)),
     }
 )

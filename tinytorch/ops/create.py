@@ -49,8 +49,7 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
     for position, each in enumerate(sizes, 1):
         if not _is_size(each):
             raise TypeError(
-                f"{name}(): argument 'size' failed to unpack the object at pos {position} with "
-                "error "
+                f"{name}(): argument 'size' failed to unpack the object at pos {position} with error "
                 f'"type must be tuple of ints,but got {type(each).__name__}"'
             )
         shape.append(int(each))
@@ -82,15 +81,9 @@ def blank(
     """Return a tensor of that shape to be filled: a new one, or `out` brought to the shape.
 
     Args:
-        shape: the shape.
-        out: the tensor to write to, or None.
-        dtype: the element type.
-        device: the CPU.
-        layout: strided.
-        requires_grad: whether operations on the tensor are recorded.
         memory_format: the order of dimensions in memory of a new tensor.
-        sequence: the name of a function that fills `out` element by element, whatever its shape, if
-            there are as many as it needs.
+        sequence: the name of a function that fills `out` element by element, whatever its shape, if there are as many
+            as it needs.
 
     Raises:
         RuntimeError: `out` has another dtype than `dtype`, or takes part in autograd; `requires_grad` for integers.
@@ -114,11 +107,9 @@ def blank(
     if out._array.shape != shape and not (sequence and out._array.size == shape[0]):
         if out._array.size and sequence == "arange":
             warnings.warn(
-                f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
-                f"{out._array.size} which does not match the computed number of elements "
-                f"{shape[0]}. Note that this may occur as a result of rounding error. The out "
-                f"tensor will be resized to a tensor of shape ({shape[0]},).",
-                UserWarning,
+                f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} "
+                f"which does not match the computed number of elements {shape[0]}. Note that this may occur as a "
+                f"result of rounding error. The out tensor will be resized to a tensor of shape ({shape[0]},).",
                 stacklevel=3,
             )
         bring_to(out, shape)
@@ -200,19 +191,15 @@ def blank_like(
 ) -> Tensor:
     """Return a tensor to be filled, of the shape, dtype and order in memory of `input`."""
     check_options(device, layout)
-    array = _array_of(name, input)
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    array = input._array
     kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
     if memory_format is not None and str(memory_format) != "torch.preserve_format":
         return finished(_allocate(array.shape, kind, memory_format), requires_grad)
     # An expanded dimension has no place in the order: PyTorch makes such tensors contiguous.
     expanded = 0 in array.strides and array.size > 1
     return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
-
-
-def _array_of(name: str, input: Any) -> Array:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input._array
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:
@@ -239,18 +226,12 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """Return a new tensor that holds a copy of `data`.
+    """Return a new tensor that holds a copy of `data`: a leaf of its shape.
 
     Args:
-        data: a number, nested sequences of numbers, a NumPy array or scalar, or anything that NumPy
-            can make an array of.
+        data: a number, nested sequences of numbers, a NumPy array or scalar, or what NumPy can make an array of.
         dtype: the element type; by default that of the data, where Python's floats are of the default dtype.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
-
-    Returns:
-        A leaf of the shape of the data.
+        device, requires_grad, pin_memory: as for `zeros`.
 
     Raises:
         ValueError: sequences at the same depth differ in length.
@@ -274,7 +255,6 @@ def _warn_copy(call: str) -> None:
     warnings.warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
         f"or sourceTensor.detach().clone().requires_grad_(True), rather than {call}.",
-        UserWarning,
         stacklevel=3,
     )
 
@@ -310,9 +290,8 @@ def _given_array(data: Any) -> Array | None:
         )
     if any(stride < 0 for stride in data.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array with array.copy().)"
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
         )
     return data
 
@@ -377,10 +356,8 @@ def _numbers(data: Any, wanted: Dtype | None) -> tuple[Dtype, Array]:
 def _stacked(level: Any, shape: list[int]) -> tuple[Dtype, Array]:
     """Return arrays as one, within the sequences of `shape` that they were found in."""
     warnings.warn(
-        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
-        "converting the list to a single numpy.ndarray with numpy.array() before converting to a "
-        "tensor.",
-        UserWarning,
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+        "single numpy.ndarray with numpy.array() before converting to a tensor.",
         stacklevel=5,
     )
     for each in level:
@@ -450,7 +427,6 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     Args:
         data: as for `tensor`; a tensor of the right dtype is returned itself, and a NumPy array's memory is shared.
         dtype: the element type, by default the data's own.
-        device: the CPU.
 
     Example:
         >>> import numpy as np
@@ -484,10 +460,9 @@ def asarray(
     """Return `obj` as a tensor.
 
     Args:
-        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer
-            (`bytes` …), which is read as numbers of `dtype`.
+        obj: a tensor, NumPy array, number, nested sequences of numbers, or an object with a buffer (`bytes` …), which
+            is read as numbers of `dtype`.
         dtype: the element type, by default the object's own.
-        device: the CPU.
         copy: True for memory of its own, False for shared memory, None for shared where that can be.
         requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
 
@@ -510,10 +485,8 @@ def asarray(
             made = obj.clone()
         if requires_grad is None and obj.requires_grad:
             warnings.warn(
-                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
-                "instead of False. Pass requires_grad=False explicitly to get the old behavior "
-                "and silence this warning.",
-                UserWarning,
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                "requires_grad=False explicitly to get the old behavior and silence this warning.",
                 stacklevel=2,
             )
         if requires_grad is None or made.requires_grad == requires_grad:
@@ -559,7 +532,6 @@ def _warn_read_only(array: Array) -> None:
             "tensors. This means writing to this tensor will result in undefined behavior. You "
             "may want to copy the array to protect its data or make it writable before converting "
             "it to a tensor. This type of warning will be suppressed for the rest of this program.",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -592,7 +564,6 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
         dtype: what the bytes are to be read as.
         count: how many elements; negative for all.
         offset: how many bytes to leave out at the start.
-        requires_grad: whether operations on the tensor are recorded.
 
     Raises:
         ValueError: the bytes do not suffice, or are not a whole number of elements.
@@ -625,12 +596,10 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
         )
     if view.readonly:
         warnings.warn(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
-            "This means you can write to the underlying (supposedly non-writable) buffer using "
-            "the tensor. You may want to copy the buffer to protect its data or make it writable "
-            "before converting it to a tensor. This type of warning will be suppressed for the "
-            "rest of this program.",
-            UserWarning,
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
+            "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
+            "will be suppressed for the rest of this program.",
             stacklevel=2,
         )
     return finished(np.frombuffer(view, kind.numpy, max(count, -1), offset), requires_grad)
@@ -674,14 +643,11 @@ def zeros(
     """Return a tensor of zeros.
 
     Args:
-        *sizes: the shape, as separate numbers or one sequence.
-        size: the shape, as a keyword.
+        *sizes: the shape, as separate numbers or one sequence; by keyword, `size`.
         out: a tensor to write to.
         dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
+        layout, device, pin_memory: strided, the CPU, and without effect: there is nothing else.
         requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
 
     Raises:
         TypeError: the shape is not made of ints.
@@ -739,14 +705,9 @@ def full(
     """Return a tensor of the shape, every element `fill_value`.
 
     Args:
-        size: the shape.
         fill_value: a number, or a tensor without dimensions.
-        out: a tensor to write to.
         dtype: the element type; by default bool, int64 or the default dtype, as the number is.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        out, layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Raises:
         RuntimeError: the number does not fit into `dtype`.
@@ -822,13 +783,9 @@ def zeros_like(
     """Return zeros of the shape and dtype of `input`, in the same order in memory.
 
     Args:
-        input: the tensor to be like.
         dtype: another element type.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
         memory_format: another order in memory.
-        pin_memory: ignored.
+        layout, device, requires_grad, pin_memory: as for `zeros`.
 
     Example:
         >>> torch.zeros_like(torch.ones(3))

@@ -14,7 +14,19 @@ from tinytorch.kernels.dtypes import INTEGER, Absent, bfloat16, bool, checked, d
 __all__ = ["finfo", "iinfo"]
 
 
-class finfo:
+class _Limits:
+    """What both have in common: those of one dtype are equal."""
+
+    dtype: str
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, type(self)) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
+
+
+class finfo(_Limits):
     """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `bits`.
 
     Example:
@@ -46,12 +58,6 @@ class finfo:
         self.resolution = builtins.float(f"1e-{digits}")
         self.dtype = type.name
 
-    def __eq__(self, other: object) -> builtins.bool:
-        return isinstance(other, finfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> builtins.int:
-        return hash(self.dtype)
-
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
@@ -59,7 +65,7 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype: `min`, `max`, `bits`.
 
     Example:
@@ -74,21 +80,11 @@ class iinfo:
         if type.category != INTEGER:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.name)
-        self.bits, self.min, self.max, self.dtype = (
-            info.bits,
-            builtins.int(info.min),
-            builtins.int(info.max),
-            type.name,
-        )
+        self.bits, self.min, self.max = info.bits, builtins.int(info.min), builtins.int(info.max)
+        self.dtype = type.name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
-
-    def __eq__(self, other: object) -> builtins.bool:
-        return isinstance(other, iinfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> builtins.int:
-        return hash(self.dtype)
 
 
 _C_NAMES = {

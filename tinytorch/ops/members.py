@@ -247,28 +247,8 @@ def _raises(error: type[Exception], text: str, what: str) -> Any:
     return method
 
 
-def _no_backend(name: str) -> Any:
-    return _raises(
-        NotImplementedError,
-        f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.",
-        "PyTorch has it for other tensors than strided ones only.",
-    )
-
-
-def _false(self: Tensor) -> bool:
-    return False
-
-
-def _name(self: Tensor) -> str | None:
-    return None
-
-
-def _grad_dtype(self: Tensor) -> dtypes.dtype:
-    return self.dtype
-
-
 def _volatile(self: Tensor) -> bool:
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
     return False
 
 
@@ -309,8 +289,8 @@ MEMBERS: dict[str, Any] = {
     "const_data_ptr": const_data_ptr,
     "dense_dim": dense_dim,
     "sparse_dim": sparse_dim,
-    "grad_dtype": property(_grad_dtype),
-    "name": property(_name),
+    "grad_dtype": property(lambda self: self.dtype),
+    "name": property(lambda self: None),
     "volatile": property(_volatile),
     "xpu": _raises(AssertionError, "Torch not compiled with XPU enabled", "tensors live on the CPU."),
     "mtia": _raises(AssertionError, "Torch not compiled with MTIA enabled", "tensors live on the CPU."),
@@ -322,7 +302,7 @@ MEMBERS: dict[str, Any] = {
     "values": _raises(RuntimeError, "values expected sparse tensor layout but got Strided", _SPARSE),
     "smm": _raises(RuntimeError, "tensor.sspaddmm(...) can only be called on sparse tensors", _SPARSE),
 }
-MEMBERS |= {f"is_{kind}": property(_false) for kind in _ELSEWHERE}
+MEMBERS |= {f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE}
 MEMBERS |= {
     name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
     for name in ("coalesce", "indices", "is_coalesced")
@@ -344,7 +324,10 @@ MEMBERS |= {
     )
 }  # fmt: skip
 MEMBERS |= {
-    name: _no_backend(name)
+    name: _raises(
+        NotImplementedError, f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.",
+        "PyTorch has it for other tensors than strided ones only.",
+    )
     for name in (
         "_indices", "_nnz", "_values", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
         "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "sparse_mask", "sparse_resize_",

@@ -47,13 +47,6 @@ def _strides_of(size: tuple[int, ...], memory_format: Any) -> tuple[int, ...]:
     return _contiguous_strides(size)
 
 
-def _extent(size: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Return how many elements of memory a tensor reaches over."""
-    if 0 in size:
-        return 0
-    return 1 + sum((length - 1) * step for length, step in zip(size, strides, strict=True))
-
-
 def _move(self: Tensor, array: Array) -> Tensor:
     """Put a tensor on another array, and count that as a write; a leaf starts anew in the graph."""
     self._array = array
@@ -95,7 +88,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     array = self._array
     owner = places.storage(array)
     offset = places.storage_offset(array) if array.size else 0
-    needed = offset + _extent(shape, strides)
+    needed = offset + places.end((shape, strides, 0))
     if needed * array.itemsize <= owner.nbytes:
         self._array = (
             places.at(array, (shape, strides, 0)) if array.size else _window(owner, array.dtype, shape, strides, 0)
@@ -139,14 +132,14 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 @public("", method="resize")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """Return the tensor in another shape of as many elements; deprecated, as in PyTorch: use `reshape`."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     return _resized(self, shape_of("resize", sizes))
 
 
 @public("", method="resize_as")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """Return the tensor in the shape of another of as many elements; deprecated: use `reshape_as`."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
     return _resized(self, tuple(tensor._array.shape))
 
 
@@ -161,19 +154,11 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(self, shape)
 
 
-_C_TYPES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-    "float64": "double",
-}  # fmt: skip
-
-
 @public("", method="set_")
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Put the tensor on other memory in place: that of a tensor or storage, all of it or a part.
 
     Args:
-        self: the tensor.
         source: a tensor or storage of the same dtype; nothing for no memory at all.
         storage_offset: which element of the storage comes first.
         size: the shape, by default all that is there.
@@ -214,7 +199,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         )
     if theirs is not self.dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {_C_TYPES[theirs.name]} to a tensor of type {_C_TYPES[self.dtype.name]}"
+            f"Could not set tensor of type {dtypes.C_NAMES[theirs.name]} to a tensor of type "
+            f"{dtypes.C_NAMES[self.dtype.name]}"
         )
     if size is None:
         return _move(self, whole)
@@ -223,7 +209,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     memory = places.storage(whole)
     if len(shape) != len(strides):
         raise RuntimeError(f"unequal size length ({len(shape)}) and stride length ({len(strides)})")
-    needed = (storage_offset + _extent(shape, strides)) * kind.itemsize
+    needed = (storage_offset + places.end((shape, strides, 0))) * kind.itemsize
     if storage_offset < 0 or needed > memory.nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {storage_offset}, and itemsize "
@@ -292,15 +278,10 @@ def from_file(
     """Return a one-dimensional tensor on the memory of a file.
 
     Args:
-        filename: the file.
         shared: whether writes go to the file, which is then made, or made longer, where need be; else they stay in
             this process.
         size: how many elements.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        pin_memory: ignored.
-        requires_grad: whether operations on the tensor are recorded.
+        dtype, layout, device, pin_memory, requires_grad: as for `zeros`.
 
     Raises:
         RuntimeError: there is no such file, or it is too short.
@@ -351,7 +332,7 @@ def empty_strided(
         )
     if min((*shape, *strides), default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
-    memory = np.empty(_extent(shape, strides), kind.numpy)
+    memory = np.empty(places.end((shape, strides, 0)), kind.numpy)
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 
@@ -418,7 +399,6 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions in the order of their strides, from the one that changes slowest in memory.
 
     Args:
-        self: the tensor.
         ambiguity_check: True to refuse a tensor for which several orders are right; a list of memory formats to
             refuse one that is in none, or more than one, of them.
 
@@ -534,7 +514,6 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     Args:
         ext_tensor: an object with `__dlpack__`, or a capsule.
-        device: the CPU.
         copy: True for memory of its own, False to refuse any copy.
 
     Raises:

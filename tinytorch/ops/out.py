@@ -28,33 +28,25 @@ Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 # Which dtypes `out` may have ----------------------------------------------------------------------
 
 
-def _castable(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(
-            f"result type {have.tensor_name} can't be cast to the desired output type {want.tensor_name}"
-        )
+def _holding(text: str, error: type[Exception] = RuntimeError) -> Check:
+    """Return the check that the result can be cast to `out`'s dtype."""
+
+    def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
+        if have.category > want.category:
+            raise error(text.format(name=name, have=have.tensor_name, want=want.tensor_name))
+
+    return check
+
+
+def _safely(title: str, what: str = "result") -> Check:
+    """Return the same check, with a function's own name for itself."""
+    return _holding(
+        f"{title}: Expected {what} to be safely castable from {{have}} dtype, but got {what} with dtype {{want}}"
+    )
 
 
 def _any(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     """Every dtype will do."""
-
-
-def _castable_inputs(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {want.tensor_name}")
-
-
-def _safely(title: str, what: str = "result") -> Check:
-    """Return the check that the result can be cast, with a function's own name for itself."""
-
-    def check(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-        if have.category > want.category:
-            raise RuntimeError(
-                f"{title.format(name=name)}: Expected {what} to be safely castable from {have.tensor_name} dtype, but "
-                f"got {what} with dtype {want.tensor_name}"
-            )
-
-    return check
 
 
 def _of_type(text: str, kind: dtypes.dtype) -> Check:
@@ -77,20 +69,23 @@ def _same(text: str) -> Check:
                     name=name,
                     have=have.tensor_name,
                     want=want.tensor_name,
-                    have_c=_C_NAMES.get(have.name, have.name),
-                    want_c=_C_NAMES.get(want.name, want.name),
+                    have_c=dtypes.C_NAMES.get(have.name, have.name),
+                    want_c=dtypes.C_NAMES.get(want.name, want.name),
                 )
             )
 
     return check
 
 
-#: What PyTorch's messages call the dtypes where they come from C++.
-_C_NAMES = {
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
+_castable = _holding("result type {have} can't be cast to the desired output type {want}")
+_castable_inputs = _holding("torch.cat(): input types can't be cast to the desired output type {want}", TypeError)
+_reduced = _holding(
+    "Expected canCast(typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but got "
+    "false: {have} can't be cast to {want}"
+)
+_mean = _holding("mean.dtype_out(): input types can't be cast to the desired output type {want}")
+_nan_sum = _holding("\"nansum_cpu\" not implemented for '{want}'", NotImplementedError)
+_floating = _holding("{name}(): Expected floating point type for result tensor, but got: {want}")
 
 # What `out` may overlap with: of the arguments nothing is looked at; the same elements or none; none.
 NOTHING, PARTS, ALL = range(3)
@@ -127,32 +122,14 @@ _MEDIAN = _same(
 )
 
 
-def _reduced(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(
-            "Expected canCast(typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but "
-            f"got false: {have.tensor_name} can't be cast to {want.tensor_name}"
-        )
-
-
 def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
     if want is not dtypes.bool and want is not have:
         _ONLY_BOOL(name, have, want)
 
 
-def _mean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise RuntimeError(f"mean.dtype_out(): input types can't be cast to the desired output type {want.tensor_name}")
-
-
-def _nan_sum(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if have.category > want.category:
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{want.tensor_name}'")
-
-
-def _floating(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
-    if want.category < have.category:
-        raise RuntimeError(f"{name}(): Expected floating point type for result tensor, but got: {want.tensor_name}")
+def _like(text: str, overlap: int = PARTS, strict: bool = False) -> Rule:
+    """Return the rule of a function whose `out` has the result's dtype."""
+    return Rule(_same(text), overlap, strict=strict)
 
 
 #: The rules by the names that declarations give (`out=` of `register.public`).
@@ -160,11 +137,11 @@ RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
     "clamp": Rule(_FOUND, of_several=_castable),
-    "nan_to_num": Rule(_same("nan_to_num: dtype of out: {want} should be same as input: {have}")),
+    "nan_to_num": _like("nan_to_num: dtype of out: {want} should be same as input: {have}"),
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),
-    "where": Rule(_same("Expected out type to be {have} but got {want}")),
-    "float_power": Rule(
-        _same("the output given to float_power has dtype {want} but the operation's result requires dtype {have}")
+    "where": _like("Expected out type to be {have} but got {want}"),
+    "float_power": _like(
+        "the output given to float_power has dtype {want} but the operation's result requires dtype {have}"
     ),
     "castable": Rule(_castable, NOTHING),
     "typed": Rule(_any, NOTHING, typed=True),
@@ -172,43 +149,34 @@ RULES: dict[str, Rule] = {
     "mean": Rule(_mean, NOTHING, typed=True),
     "logsumexp": Rule(_floating, NOTHING),
     "boolean": Rule(_boolean, NOTHING),
-    "amax": Rule(
-        _same(
-            "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's "
-            "dtype."
-        ),
+    "amax": _like(
+        "Expected the dtype for input and out to match, but got {have} for input's dtype and {want} for out's dtype.",
         NOTHING,
     ),
     "max": Rule(_reduced, NOTHING, check_several=_EXACT),
     "median": Rule(_MEDIAN, NOTHING),
-    "cummax": Rule(_same("expected scalar_type {have} but found {want}"), NOTHING),
-    "frexp": Rule(_same("torch.frexp() expects mantissa to have dtype {have_c} but got {want_c}")),
-    "heaviside": Rule(_same("heaviside is not yet implemented for tensors with different dtypes.")),
-    "kthvalue": Rule(_same("output values must be of same type as input"), ALL),
-    "mode": Rule(_same("expected scalar type '{have}' but got '{want}'"), NOTHING),
-    "quantile": Rule(_same("quantile() out tensor must be same dtype as the input tensor"), NOTHING),
+    "cummax": _like("expected scalar_type {have} but found {want}", NOTHING),
+    "frexp": _like("torch.frexp() expects mantissa to have dtype {have_c} but got {want_c}"),
+    "heaviside": _like("heaviside is not yet implemented for tensors with different dtypes."),
+    "kthvalue": _like("output values must be of same type as input", ALL),
+    "mode": _like("expected scalar type '{have}' but got '{want}'", NOTHING),
+    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING),
     "exact": Rule(_EXACT, NOTHING),
-    "histogram": Rule(
-        _same(
-            "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
-            "{want_c}"
-        ),
+    "histogram": _like(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
+        "{want_c}",
         NOTHING,
     ),
     "gather": Rule(_EXACT, ALL),
     "scatter": Rule(_EXACT, ALL, strict=True),
-    "searchsorted": Rule(
-        _same(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
-            "on whether out_int32 flag is True, but we got output tensor's dtype {want}"
-        ),
+    "searchsorted": _like(
+        "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
+        "on whether out_int32 flag is True, but we got output tensor's dtype {want}",
         ALL,
     ),
-    "index_select": Rule(_same(_SCALAR_TYPE), ALL, strict=True),
-    "take": Rule(
-        _same(
-            "take(): self and out expected to have the same dtype, but got self.dtype = {have} and out.dtype = {want}"
-        ),
+    "index_select": _like(_SCALAR_TYPE, ALL, strict=True),
+    "take": _like(
+        "take(): self and out expected to have the same dtype, but got self.dtype = {have} and out.dtype = {want}",
         ALL,
         strict=True,
     ),
@@ -218,32 +186,30 @@ RULES: dict[str, Rule] = {
         strict=True,
     ),
     "cat": Rule(_castable_inputs, ALL),
-    "addbmm": Rule(_same("self and mat2 must have the same dtype, but got {want} and {have}"), NOTHING),
-    "chain_matmul": Rule(_same("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}"), NOTHING),
-    "nuclear_norm": Rule(_same("linalg.matrix_norm expected out tensor dtype {have} but got: {want}"), NOTHING),
-    "dot": Rule(_same("result dtype {want} does not match input dtype {have}"), NOTHING),
-    "tensordot": Rule(
-        _same("tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}"),
+    "addbmm": _like("self and mat2 must have the same dtype, but got {want} and {have}", NOTHING),
+    "chain_matmul": _like("multi_dot(): expected out tensor to have dtype {have_c} but got {want_c}", NOTHING),
+    "nuclear_norm": _like("linalg.matrix_norm expected out tensor dtype {have} but got: {want}", NOTHING),
+    "dot": _like("result dtype {want} does not match input dtype {have}", NOTHING),
+    "tensordot": _like(
+        "tensordot: Expected the output tensor to have dtype {have}, but got an output tensor with dtype {want}",
         NOTHING,
     ),
     "safe": Rule(_safely("{name}"), NOTHING),
     "geqrf": Rule(_safely("torch.geqrf", "a"), NOTHING),
     "householder": Rule(_safely("torch.linalg.householder_product"), NOTHING),
-    "ormqr": Rule(
-        _same(
-            "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has "
-            "dtype {want}"
-        ),
+    "ormqr": _like(
+        "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{have} and result has "
+        "dtype {want}",
         NOTHING,
     ),
-    "narrow_copy": Rule(_same("Expected self.dtype() == output.dtype() to be true, but got false"), NOTHING),
+    "narrow_copy": _like("Expected self.dtype() == output.dtype() to be true, but got false", NOTHING),
     "lstsq": Rule(_safely("torch.linalg.lstsq", "solution"), NOTHING),
     "safe linalg": Rule(_safely("linalg.{name}"), NOTHING),
     "safe torch.linalg": Rule(_safely("torch.linalg.{name}"), NOTHING),
-    "matrix_norm": Rule(_same("linalg.{name} expected out tensor dtype {have} but got: {want}"), NOTHING),
-    "vecdot": Rule(_same("linalg.vecdot: Expected out of dtype{have} but found {want}"), NOTHING),
-    "solve_triangular": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
-    "logsigmoid": Rule(_same("expected scalar type {have} but found {want}"), NOTHING),
+    "matrix_norm": _like("linalg.{name} expected out tensor dtype {have} but got: {want}", NOTHING),
+    "vecdot": _like("linalg.vecdot: Expected out of dtype{have} but found {want}", NOTHING),
+    "solve_triangular": _like("expected scalar type {have} but found {want}", NOTHING),
+    "logsigmoid": _like("expected scalar type {have} but found {want}", NOTHING),
 }
 
 
@@ -254,10 +220,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """Write what a public function returns into `out`.
 
     Args:
-        public: the `register.Function`.
         out: a tensor, or several.
-        args: its arguments by place.
-        kwargs: its arguments by name.
+        args, kwargs: the arguments of `public`, the `register.Function`.
     """
     if local.state.autocast is not None:  # PyTorch has no autocasting into `out`
         return outside(into, public, out, args, kwargs)
@@ -422,7 +386,6 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
             f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
             "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
             stacklevel=4,
         )
     bring_to(x, shape)

@@ -42,9 +42,6 @@ __all__ = ["Generator", "default_generator"]
 class Generator:
     """A source of random numbers with a state of its own.
 
-    Args:
-        device: the CPU.
-
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> torch.rand(2, generator=generator)
@@ -288,18 +285,19 @@ _EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"
 _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0"))
 
 
-def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any) -> Tensor:
-    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph."""
+def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
+    """Fill `x` in place by `kernel(array, *args)` and enter that in the graph, with what else may have gradients."""
     if local.state.modes is not None:
         x.zero_()  # a mode sees that what it held, and its tangent, is gone
-    edges = made.edges_of((x,)) if local.state.grad else None
+    tensors = (x, *inputs)
+    edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size:
         with args[0].lock:
             kernel(x._array, *args)
     x._bump()
     if edges is not None:
-        node = made.record(edges, (x,), (x._array,), x._cell)
+        node = made.record(edges, (*tensors, None), (x._array,), x._cell)
         if node is not None:
             written(x, (node, 0))
     return x
@@ -331,11 +329,7 @@ def _check_floating(x: Tensor, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
 
 
-_C_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short",
-    "int32": "int", "int64": "long", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "float32": "float", "float64": "double",
-}  # fmt: skip
+_C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
 
 
 @public("", method="uniform_")
@@ -343,10 +337,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
     Args:
-        x: the tensor.
         *args: `from` and `to`, which can also be given by these names.
-        generator: where the numbers come from.
-        **bounds: `from`, `to`.
 
     Raises:
         RuntimeError: from > to, or a bound is out of the range of the dtype.
@@ -389,12 +380,6 @@ def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: 
 @public("", method="normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with normally distributed numbers.
-
-    Args:
-        x: the tensor.
-        mean: the mean.
-        std: the standard deviation.
-        generator: where the numbers come from.
 
     Raises:
         RuntimeError: `std` is negative.
@@ -501,11 +486,9 @@ def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds:
     """Fill in place with integers of [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
     Args:
-        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer
-            dtype, or up to 2**(bits of the mantissa) for floating point.
-        *args: `to`, or `from` and `to`; None for `to` means up to the greatest.
-        generator: where the numbers come from.
-        **bounds: `from`, `to`.
+        x: the tensor; without bounds it is filled with numbers from 0 to the greatest of an integer dtype, or up to
+            2**(bits of the mantissa) for floating point.
+        *args: `to`, or `from` and `to`; None for `to` means up to the greatest. They can be given by name, too.
 
     Raises:
         RuntimeError: from >= to, or a bound is out of the range of the dtype.
@@ -590,11 +573,9 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
     for what, value in (("from", low), ("to - 1", last)):
         if kind.is_floating_point and abs(value) > 1 << digits:
             warnings.warn(
-                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision "
-                f"limitations {name} can support discrete uniform distribution only within this "
-                "range. This warning will become an error in version 1.7 release, please fix the "
-                "code in advance",
-                UserWarning,
+                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can "
+                "support discrete uniform distribution only within this range. This warning will become an error in "
+                "version 1.7 release, please fix the code in advance",
                 stacklevel=4,
             )
 
@@ -604,9 +585,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
     """Fill in place with ones, each with probability p, and zeros.
 
     Args:
-        x: the tensor.
         p: a number; or a tensor of floating point that can be expanded to the shape of `x`.
-        generator: where the numbers come from.
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -622,20 +601,11 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         return _fill(_BERNOULLI, x, kernels.bernoulli, source, p)
-    made: Op = _bernoulli_each.op
-    if local.state.modes is not None:
-        x.zero_()
-    edges = made.edges_of((x, p)) if local.state.grad else None
-    check_write(x, edges is not None)
-    if x._array.size:
-        with source.lock:
-            kernels.bernoulli_each(x._array, source, _expanded(_probabilities(p._array), x._array.shape))
-    x._bump()
-    if edges is not None:
-        node = made.record(edges, (x, p, None), (x._array,), x._cell)
-        if node is not None:
-            written(x, (node, 0))
-    return x
+
+    def draw(array: Any, source: kernels.Source) -> None:
+        kernels.bernoulli_each(array, source, _expanded(_probabilities(p._array), array.shape))
+
+    return _fill(_bernoulli_each.op, x, draw, source, inputs=(p,))
 
 
 def _expanded(p: Any, shape: tuple[int, ...]) -> Any:
@@ -675,16 +645,10 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """Return ones and zeros like `input`: one with the probability that `input` holds.
+    """Return ones and zeros like `input`: one with the probability that `input` holds; no gradient flows (it is zero).
 
     Args:
-        input: the probabilities.
         p: one probability for all elements instead.
-        generator: where the numbers come from.
-        out: a tensor to write to.
-
-    Returns:
-        A tensor through which no gradient flows (it is zero).
 
     Raises:
         RuntimeError: a probability is not in [0, 1].
@@ -718,21 +682,11 @@ def normal(
 ) -> Tensor:
     """Return normal numbers, each with its own mean and standard deviation: z * std + mean.
 
-    Args:
-        mean: a tensor, or a number.
-        std: a tensor that can be broadcast with `mean`, or a number.
-        size: the shape, where both are numbers.
-        generator: where the numbers come from.
-        out: a tensor to write to.
-        dtype: the element type, where both are numbers.
-        layout: strided.
-        device: the CPU.
-        pin_memory: ignored.
-        requires_grad: whether operations on the tensor are recorded, where both are numbers.
+    They have the broadcast shape; no gradient flows (it is zero): for one write mean + std * randn_like(std).
 
-    Returns:
-        A tensor of the broadcast shape through which no gradient flows (it is zero): for gradients
-        write mean + std * randn_like(std).
+    Args:
+        mean, std: tensors that can be broadcast, or numbers.
+        size: the shape, where both are numbers; `dtype` and what follows are for these, too.
 
     Raises:
         RuntimeError: a standard deviation is negative.
@@ -746,9 +700,8 @@ def normal(
     if not any(tensors):
         if size is None:
             raise TypeError(
-                "normal() received an invalid combination of arguments - got "
-                f"({type(mean).__name__}, {type(std).__name__}): size is needed where neither is a "
-                "tensor"
+                f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
+                f"{type(std).__name__}): size is needed where neither is a tensor"
             )
         made = blank(shape_of("normal", (), size), out, dtype, device, layout)
         return _requiring(normal_(made, mean, std, generator=generator), requires_grad, out)
@@ -833,15 +786,8 @@ def rand(
     """Return numbers uniformly distributed in [0, 1).
 
     Args:
-        *sizes: the shape, as separate numbers or one sequence.
-        size: the shape, as a keyword.
         generator: where the numbers come from.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -899,16 +845,9 @@ def randint(
 
     Args:
         *args: `high` and `size`; or `low`, `high` and `size`.
-        low: the least number.
-        high: the bound, which is not reached.
-        size: the shape.
-        generator: where the numbers come from.
-        out: a tensor to write to.
+        low, high: the least number, and the bound, which is not reached.
         dtype: the element type, by default int64.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `rand`.
 
     Raises:
         RuntimeError: low >= high, or a bound is out of the range of `dtype`.
@@ -953,14 +892,8 @@ def randperm(
     """Return the numbers 0 … n-1 in random order.
 
     Args:
-        n: how many.
-        generator: where the numbers come from.
-        out: a tensor to write to.
         dtype: the element type, by default int64.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `rand`.
 
     Raises:
         RuntimeError: `n` is negative, or too great for `dtype`.
@@ -1082,17 +1015,12 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return indices drawn in proportion to the weights in each row of `input`.
+    """Return int64 indices, (num_samples,) or (rows, num_samples), drawn in proportion to the weights in each row.
 
     Args:
         input: weights, (categories,) or (rows, categories); they need not sum to one.
         num_samples: how many indices per row.
         replacement: whether an index can be drawn again.
-        generator: where the numbers come from.
-        out: a tensor to write to.
-
-    Returns:
-        int64 indices, (num_samples,) or (rows, num_samples).
 
     Raises:
         RuntimeError: a weight is negative or not finite, those of a row sum to zero, or there are
@@ -1139,9 +1067,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """Return `input` with elements zeroed with probability p, the others over 1 - p; and which were kept.
 
     Args:
-        input: a tensor of floating point.
-        p: the probability of an element to be zeroed.
-        train: False returns `input` and a mask of ones.
+        train: False returns `input`, of floating point, and a mask of ones.
 
     Raises:
         RuntimeError: `input` is not of floating point, or p no probability.

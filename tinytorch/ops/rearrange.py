@@ -8,10 +8,9 @@ import numpy as np
 
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names
+from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused
 from tinytorch.ops.arithmetic import check_fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, suggested_format, unsqueeze
@@ -43,7 +42,6 @@ def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand` it holds the elements many times.
 
     Args:
-        input: the tensor.
         *repeats: how often, for each dimension; further ones in front make new dimensions.
 
     Example:
@@ -78,7 +76,6 @@ def repeat_interleave(
     Args:
         input: the tensor; alone it is the repeats, and the result the index of each repeated element.
         repeats: how often: a number, or a tensor with one for each element along the dimension.
-        dim: the dimension.
         output_size: the size of the result along `dim`, checked if given.
 
     Raises:
@@ -128,8 +125,7 @@ def repeat_interleave(
 def _interleaved(counts: Any, output_size: Any) -> Any:
     """Return each index as often as `counts` says."""
     if counts.dtype.kind not in "iu":
-        kind = dtypes.from_numpy_dtype(counts.dtype).tensor_name
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+        raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.size and counts.min() < 0:
@@ -212,7 +208,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Return a copy with the elements moved along dimensions, those pushed out at the end coming in at the start.
 
     Args:
-        input: the tensor.
         shifts: by how many places: an int, or one for each of `dims`.
         dims: the dimensions; without them the flattened tensor is rolled.
 
@@ -247,7 +242,6 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
     Args:
-        input: the tensor.
         k: how many times; a negative number turns the other way.
         dims: the plane, as two dimensions.
 
@@ -277,7 +271,6 @@ def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
     Args:
-        x: the matrices.
         diagonal: 0 for the main one, above it positive, below it negative.
 
     Raises:
@@ -297,11 +290,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 @public(method=True, in_place=True, out="exact")
 @op(x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
-    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal.
-
-    Args:
-        x: the matrices.
-        diagonal: 0 for the main one, above it positive, below it negative.
+    """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
     Raises:
         RuntimeError: there are less than two dimensions.

@@ -67,11 +67,7 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-def _spread_x(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
-    return sum(g, dim, True).reshape(x_shape)
-
-
-@op(x=_spread_x, name="Expand")
+@op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand")
 def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
     """Return `x`, a reduction of `shape` over `dim`, repeated along what was reduced."""
     return kernels.spread(x, shape, dim)
@@ -80,16 +76,12 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
 @public(method=True, out="typed")
 @op(overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the sum of all elements, or over the dimensions `dim`.
+    """Return the sum of all elements, or over the dimensions `dim`, which are gone then.
 
     Args:
-        x: the tensor (`input`).
         dim: a dimension, or several in a tuple; None or () for all.
         keepdim: keep the reduced dimensions, with length 1.
         dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
-
-    Returns:
-        A tensor without the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -111,16 +103,11 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(overload=("dim", "MeanBackward1"), x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim))
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the mean of all elements, or over the dimensions `dim`; NaN of no elements.
+    """Return the mean of all elements, or over the dimensions `dim`, which are gone then; NaN of no elements.
 
     Args:
         x: the tensor (`input`), of floating point.
-        dim: a dimension, or several in a tuple; None or () for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this floating-point type first.
-
-    Returns:
-        A tensor without the dimensions `dim`.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers and no `dtype` is given; a dimension is given twice.
@@ -136,8 +123,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
         if wanted.dtype.kind not in FLOATS:
             kind = dtypes.from_numpy_dtype(wanted.dtype).tensor_name
             raise RuntimeError(
-                f"mean(): could not infer output dtype. {which} dtype must be either a floating "
-                "point or complex "
+                f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex "
                 f"dtype. Got: {kind}"
             )
         x = x.astype(wanted.dtype, copy=False)
@@ -151,7 +137,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(x=lambda g, x, dim: _nansum_x(g, x, dim))
+@op(x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum as `sum` does, NaN counted as zero.
 
@@ -164,10 +150,6 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     if x.dtype.kind in FLOATS:
         x = np.where(np.isnan(x), np.zeros_like(x), x)
     return kernels.total(x, axes, keepdim)
-
-
-def _nansum_x(g: Any, x: Any, dim: Any) -> Any:
-    return spread(g, x._array.shape, dim).masked_fill(isnan(x), 0)
 
 
 @public(method=True, out="nansum")
@@ -215,9 +197,7 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` makes or widens.
 
     Args:
-        input: the tensor.
-        *sizes: the size of the result, as ints or as one sequence.
-        size: the sequence, by name.
+        *sizes: the size of the result, as ints or as one sequence; by keyword, `size`.
 
     Raises:
         RuntimeError: `size` cannot be expanded to the size of `input`.
@@ -275,10 +255,8 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """Return the product of all elements, or along the dimension `dim`.
 
     Args:
-        input: the tensor.
         dim: one dimension; None for all.
-        keepdim: keep the reduced dimension, with length 1.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -320,18 +298,12 @@ def _accumulated(ufunc: Any, x: Any, dim: Any, dtype: Any, name: str) -> Any:
     return kernels.accumulated(ufunc, x, axis)
 
 
-def _cumsum_x(g: Any, dim: int) -> Any:
-    return cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g
-
-
 @public(method=True, in_place=True, out="typed")
-@op(x=_cumsum_x)
+@op(x=lambda g, dim: cumsum(g.flip(dim), dim).flip(dim) if g.ndim else g)
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the running sums along `dim`: element k is the sum of the elements 0 … k.
 
     Args:
-        x: the tensor (`input`).
-        dim: the dimension.
         dtype: convert the elements to this first. Integers and booleans are summed as int64 otherwise.
 
     Raises:
@@ -347,12 +319,7 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
 @public(method=True, in_place=True, out="typed")
 @op(x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
-    """Return the running products along `dim`: element k is the product of the elements 0 … k.
-
-    Args:
-        x: the tensor (`input`).
-        dim: the dimension.
-        dtype: convert the elements to this first. Integers and booleans are multiplied as int64 otherwise.
+    """Return the running products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
     Raises:
         IndexError: the dimension is out of range.
@@ -364,11 +331,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     return _accumulated(np.multiply, x, dim, dtype, "cumprod")
 
 
-def _shift_x(g: Any, dim: int) -> Any:
-    return _shift(g.flip(dim), dim, 0).flip(dim)
-
-
-@op(x=_shift_x)
+@op(x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 def _shift(x: Any, dim: int, fill: float) -> Any:
     """Return `x` moved on by one along `dim`, `fill` coming in."""
     out = np.full_like(x, fill)
@@ -447,9 +410,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     Elements that tie for it share the gradient evenly.
 
     Args:
-        x: the tensor (`input`).
         dim: a dimension, or several in a tuple; () for all.
-        keepdim: keep the reduced dimensions, with length 1.
 
     Raises:
         IndexError: a dimension is out of range, or empty.
@@ -484,22 +445,6 @@ def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return out if keepdim or x.flags.c_contiguous else kernels.in_rows(out)
 
 
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Max")
-def _max_all(x: Any) -> Any:
-    _check_some(x, None, "max")
-    return _largest(x, axis=None)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Min")
-def _min_all(x: Any) -> Any:
-    _check_some(x, None, "min")
-    return _smallest(x, axis=None)
-
-
-_max_all.op.node_class.__name__ = "MaxBackward1"  # PyTorch's numbering of the overloads
-_min_all.op.node_class.__name__ = "MinBackward1"
-
-
 def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of `shape` with the gradient at the chosen places."""
     values = _kept(g[0], shape, dim)
@@ -509,10 +454,15 @@ def _placed(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return zeros.scatter(dim, _kept(index, shape, dim), values)
 
 
-def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an op that selects one element along a dimension, and returns it with its index."""
+def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
+    return wrap(np.zeros_like(g[0]._array)).scatter_add(dim, index, g[0]) if shape else g[0]
+
+
+def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Callable[..., Any]], Any]:
+    """Declare an op that selects elements along a dimension, and returns them with their indices."""
     return op(
-        x=lambda g, out1, x_shape, dim: _placed(g, out1, x_shape, dim),
+        x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
@@ -520,48 +470,47 @@ def _selection(name: str) -> Callable[[Callable[..., Any]], Any]:
     )
 
 
-@_selection("max")
-def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "max")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _largest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
-    )
+def _extremes(name: str, reduce: Any) -> tuple[Any, Any]:
+    """Return the ops of the extreme of all elements, and along a dimension with its index."""
+
+    @op(x=_shared_by_all, name=name.capitalize())
+    def of_all(x: Any) -> Any:
+        _check_some(x, None, name)
+        return reduce(x, axis=None)
+
+    @_selection(name)
+    def along(x: Any, dim: int, keepdim: bool) -> Any:
+        if not x.size:
+            _check_some(x, (dim,), name)
+        if not x.ndim:
+            return x.copy(), np.zeros_like(x, dtype=_INT64)
+        out, places = reduce(x, dim, None, None, keepdim), getattr(x, f"arg{name}")
+        return (
+            out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
+            places(dim, keepdims=True) if keepdim else places(dim),
+        )
+
+    of_all.op.node_class.__name__ = f"{name.capitalize()}Backward1"  # PyTorch's numbering of the overloads
+    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
+    return of_all, along
 
 
-@_selection("min")
-def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    if not x.size:
-        _check_some(x, (dim,), "min")
-    if not x.ndim:
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    out = _smallest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
-    )
+_max_all, _max_dim = _extremes("max", _largest)
+_min_all, _min_dim = _extremes("min", _smallest)
 
 
 @public(method=True, out="max")
 @_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the largest element; or along `dim` with its index; or the larger of two tensors.
+    """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the larger of two tensors.
 
     `max(x)` shares the gradient evenly among ties; `max(x, dim)` gives it to the element that `indices` names (the
     first one); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
 
     Args:
-        input: the tensor.
         dim: a dimension; or the other tensor.
         keepdim: keep the reduced dimension, with length 1.
         other: the other tensor, by name.
-
-    Returns:
-        A tensor; with `dim` a named tuple `(values, indices)`.
 
     Raises:
         RuntimeError: there are no elements and no `dim`.
@@ -704,30 +653,12 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
     return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
 
 
-def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of `shape` with each gradient added at the place that it was taken from."""
-    if not shape:
-        return g[0]
-    zeros = wrap(np.zeros_like(g[0]._array))
-    return zeros.scatter_add(dim, index, g[0])
-
-
-def _cumulative_selection(name: str) -> Callable[[Callable[..., Any]], Any]:
-    return op(
-        x=lambda g, out1, x_shape, dim: _gathered_back(g, out1, x_shape, dim),
-        outputs=2,
-        nondiff=(1,),
-        result=getattr(return_types, name),
-        name=name.capitalize(),
-    )
-
-
-@_cumulative_selection("cummax")
+@_selection("cummax", _gathered_back)
 def _cummax(x: Any, dim: int) -> Any:
     return _running(np.maximum, x, dim)
 
 
-@_cumulative_selection("cummin")
+@_selection("cummin", _gathered_back)
 def _cummin(x: Any, dim: int) -> Any:
     return _running(np.minimum, x, dim)
 
@@ -761,68 +692,62 @@ def cummin(input: Tensor, dim: int) -> Any:
 # Medians ------------------------------------------------------------------------------------------
 
 
-def _median(x: Any, dim: int, keepdim: bool, skip_nan: bool = False) -> Any:
-    if not x.ndim and x.dtype.kind != "b":
-        return x.copy(), np.zeros_like(x, dtype=_INT64)
-    if x.ndim:
-        _check_some(x, (dim,), "median")
-    if x.dtype.kind == "b":
-        raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
-    if not x.size:
-        shape = kernels.kept_shape(x.shape, dim)
-        values, index = np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
-    else:
-        index = kernels.median_index(x, dim, skip_nan)
-        values = np.take_along_axis(x, index, dim)
+def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
+    values = np.take_along_axis(x, index, dim)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
-def _median_of_all(x: Any, skip_nan: bool) -> Any:
-    if not x.size:
+def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """Return what is selected where another dimension is empty."""
+    shape = kernels.kept_shape(x.shape, dim)
+    if not keepdim:
+        shape = shape[:dim] + shape[dim + 1 :]
+    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
+
+
+def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
+    """Return the ops of the median of all elements, and along a dimension with its index."""
+
+    def choose(x: Any, dim: int, keepdim: bool) -> Any:
+        if not x.ndim and x.dtype.kind != "b":
+            return x.copy(), np.zeros_like(x, dtype=_INT64)
+        if x.ndim:
+            _check_some(x, (dim,), "median")
+        if x.dtype.kind == "b":
+            raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'")
+        if not x.size:
+            return _nothing(x, dim, keepdim)
+        return _selected(x, dim, keepdim, kernels.median_index(x, dim, skip_nan))
+
+    @op(x=_shared_by_all, name=name.capitalize())
+    def of_all(x: Any) -> Any:
+        if x.size:
+            return choose(x.reshape(-1), 0, False)[0]
         # NaN, converted to integers as x86 does it.
         missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
         if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
             missing = np.iinfo(x.dtype).min
         return np.full_like(x, missing, shape=())
-    return _median(x.reshape(-1), 0, False, skip_nan)[0]
+
+    along = _selection(name)(choose)
+    along.op.node_class.__name__ = f"{name.capitalize()}Backward1"
+    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
+    return of_all, along
 
 
-@_selection("median")
-def _median_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    return _median(x, dim, keepdim)
-
-
-@_selection("nanmedian")
-def _nanmedian_dim(x: Any, dim: int, keepdim: bool) -> Any:
-    return _median(x, dim, keepdim, skip_nan=True)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Median")
-def _median_all(x: Any) -> Any:
-    return _median_of_all(x, skip_nan=False)
-
-
-@op(x=lambda g, x, out: _shared_by_all(g, x, out), name="Nanmedian")
-def _nanmedian_all(x: Any) -> Any:
-    return _median_of_all(x, skip_nan=True)
-
-
-_median_dim.op.node_class.__name__ = "MedianBackward1"
-_nanmedian_dim.op.node_class.__name__ = "NanmedianBackward1"
+_median_all, _median_dim = _medians("median", skip_nan=False)
+_nanmedian_all, _nanmedian_dim = _medians("nanmedian", skip_nan=True)
 
 
 @public(method=True, out="median")
 @numpy_names
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return the median; or along `dim` with its index. Of an even number it is the lower one.
+    """Return the median, of an even number the lower one; or along `dim` a named tuple `(values, indices)`.
+
+    NaN where there is a NaN.
 
     Args:
-        input: the tensor.
         dim: a dimension; None for all elements.
-        keepdim: keep the reduced dimension, with length 1.
-
-    Returns:
-        A tensor; with `dim` a named tuple `(values, indices)`. NaN where there is a NaN.
 
     Raises:
         IndexError: the dimension is out of range, or empty.
@@ -925,10 +850,8 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     degrees = kernels.count_of(input._array.shape, axes) - correction
     if degrees <= 0 or not input._array.size:
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-            "reduction factor "
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
-            UserWarning,
             stacklevel=4,
         )
     return function(input, axes, degrees, keepdim)
@@ -942,11 +865,9 @@ def var(
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
     Args:
-        input: the tensor, of floating point.
-        dim: a dimension, or several in a tuple; None or () for all.
         unbiased: the older way to say `correction`: True is 1, False 0.
-        keepdim: keep the reduced dimensions, with length 1.
         correction: what is taken off the number of elements; 1 by default.
+        input, dim, keepdim: as for `mean`.
 
     Raises:
         RuntimeError: the elements are integers.
@@ -1036,8 +957,7 @@ def _norm(x: Any, p: float, dim: Any, keepdim: bool) -> Any:
                 where = "an empty tensor" if dim is None else f"the dimension {axis}"
                 raise RuntimeError(
                     f"linalg.vector_norm cannot compute the {name} norm on {where} because "
-                    f"{'the' if dim is None else 'this dimension is empty and the'} operation "
-                    "does not have an identity"
+                    f"{'the' if dim is None else 'this dimension is empty and the'} operation does not have an identity"
                 )
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
     return kernels.norm(wide, p, dim, keepdim).astype(x.dtype, copy=False)
@@ -1051,9 +971,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     Args:
         input: the tensor, of floating point.
         ord: any number; inf (the largest magnitude), -inf (the smallest), 0 (how many are not zero).
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers; there are none and the norm has no identity.
@@ -1086,51 +1004,14 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     return input.to(dtype)
 
 
-_vector_norm = vector_norm.__wrapped__
-
-
-def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
-) -> Tensor:
-    """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
-
-    Args:
-        input: the tensor, of floating point.
-        p: any number, inf, -inf, or "fro" (the same as 2).
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        out: left out.
-        dtype: convert the elements to this first.
-
-    Raises:
-        RuntimeError: the elements are integers; `p` is another word.
-        IndexError: a dimension is out of range.
-        NotImplementedError: `p` is "nuc", which needs singular values.
-
-    Example:
-        >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
-        tensor([5., 0.])
-    """
-    if out is not None:
-        raise NotImplementedError("norm(out=...) is left out: assign the result instead")
-    if p == "nuc":
-        raise NotImplementedError("norm(p='nuc') needs singular values, which tinytorch does not have")
-    if p is None or p == "fro":
-        p = 2
-    elif isinstance(p, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    return _vector_norm(input, p, dim, keepdim, dtype=dtype)
-
-
 @public(also="special.logsumexp", method=True, out="logsumexp")
-@op(x=lambda g, x, out, dim: _logsumexp_x(g, x, out, dim))
+@op(x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)))
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed so that nothing overflows.
 
     Args:
         x: the tensor (`input`); integers become the default floating type.
         dim: a dimension, or several in a tuple.
-        keepdim: keep the reduced dimensions, with length 1.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -1144,11 +1025,6 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     axes = kernels.axes_of(dim, x.ndim, "logsumexp")
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
     return kernels.logsumexp(wide, axes, keepdim).astype(x.dtype, copy=False)
-
-
-def _logsumexp_x(g: Any, x: Any, out: Any, dim: Any) -> Any:
-    shape = x._array.shape
-    return _kept(g, shape, dim) * exp(x - _kept(out, shape, dim))
 
 
 # Truth and counts ---------------------------------------------------------------------------------
@@ -1167,10 +1043,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether any element is not zero: of all, or over the dimensions `dim`.
-
-    Returns:
-        A bool tensor (uint8 for uint8).
+    """Return whether any element is not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.
@@ -1185,10 +1058,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @public(method=True, out="boolean")
 @op(x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return whether all elements are not zero: of all, or over the dimensions `dim`.
-
-    Returns:
-        A bool tensor (uint8 for uint8).
+    """Return whether all elements are not zero, as bool (uint8 for uint8): of all, or over the dimensions `dim`.
 
     Raises:
         IndexError: a dimension is out of range.

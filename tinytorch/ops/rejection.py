@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, implicit, rejection
 from tinytorch.kernels import random as kernels
-from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented
+from tinytorch.ops.arguments import check_tensor, check_tensors, not_derived, not_implemented, refused
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
@@ -45,14 +45,10 @@ def _poisson(x: Any, source: Any) -> Any:
 
 @public()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson numbers, each with the rate that `input` holds.
+    """Return Poisson numbers, each with the rate that `input` holds; no gradient flows (it is zero).
 
     Args:
         input: the rates, of floating point.
-        generator: where the numbers come from.
-
-    Returns:
-        A tensor like `input` through which no gradient flows (it is zero).
 
     Raises:
         RuntimeError: a rate is negative.
@@ -89,7 +85,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     Args:
         count: how many trials, of floating point.
         prob: a tensor of the same dtype that can be broadcast with `count`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: `count` is not of floating point.
@@ -109,8 +104,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 def _check_single_or_double(kernel: str, x: Any) -> None:
     """Raise PyTorch's error for dtypes that its gamma functions lack."""
     if x.dtype not in (np.float32, np.float64):
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
+        raise refused(kernel, x)
 
 
 @op(name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))

@@ -38,22 +38,13 @@ def arange(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return start, start + step, … below `end`: `arange(end)` or `arange(start, end, step)`.
+    """Return start, start + step, … below `end`, ceil((end - start) / step) numbers: `arange([start,] end, step)`.
 
     Args:
-        *args: `end`; or `start` and `end`; or `start`, `end` and `step`.
-        start: the first number.
-        end: the bound, which is not reached.
+        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. They can be given by name, too.
         step: from number to number; may be negative.
-        out: a tensor to write to.
         dtype: the element type; by default int64 if all three are ints, else the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
-
-    Returns:
-        A tensor of ceil((end - start) / step) elements.
+        the others: as for `zeros`.
 
     Raises:
         RuntimeError: `step` is zero or leads away from `end`.
@@ -117,7 +108,6 @@ def inclusive_range(
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
         stacklevel=2,
     )
     start, end = number("range", "start", 1, start), number("range", "end", 2, end)
@@ -128,10 +118,7 @@ def inclusive_range(
         raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
     if step == 0 or (int(step) == 0 and not kind.is_floating_point):
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    _check_ends(start, end, step)
     count = int((end - start) / step) + 1
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "range")
     numbers = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64)
@@ -143,14 +130,18 @@ def inclusive_range(
 inclusive_range.__name__ = inclusive_range.__qualname__ = "range"
 
 
-def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
-    """Return how many numbers `arange` makes."""
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
+def _check_ends(start: Any, end: Any, step: Any) -> None:
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
+    """Return how many numbers `arange` makes."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    _check_ends(start, end, step)
     if kind is dtypes.int64:  # PyTorch counts in whole numbers
         start, end, step = (fits(each, kind) for each in (start, end, step))
         if step == 0:
@@ -191,15 +182,9 @@ def linspace(
     """Return `steps` numbers from `start` to `end`, both included, at equal distances.
 
     Args:
-        start: the first number.
-        end: the last number.
+        start, end: the first and the last number.
         steps: how many.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Raises:
         RuntimeError: `steps` is negative.
@@ -233,16 +218,10 @@ def logspace(
     """Return `steps` numbers from base**start to base**end, whose exponents are at equal distances.
 
     Args:
-        start: the first exponent.
-        end: the last exponent.
+        start, end: the first and the last exponent.
         steps: how many.
         base: what is raised to the exponents.
-        out: a tensor to write to.
-        dtype: the element type, by default the default dtype.
-        layout: strided.
-        device: the CPU.
-        requires_grad: whether operations on the tensor are recorded.
-        pin_memory: ignored.
+        the others: as for `zeros`.
 
     Example:
         >>> torch.logspace(0, 2, 3)
@@ -263,15 +242,7 @@ def logspace(
 
 
 def _spaced(
-    name: str,
-    start: Any,
-    end: Any,
-    steps: Any,
-    out: Tensor | None,
-    dtype: Any,
-    device: Any,
-    layout: Any,
-    requires_grad: bool,
+    name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any, device: Any, layout: Any, requires_grad: bool
 ) -> Tensor:
     if not _is_size(steps):
         base = "" if name == "linspace" else ", float base = 10.0"
@@ -379,8 +350,7 @@ def tril_indices(
         tensor([[0, 1, 1],
                 [0, 0, 1]])
     """
-    _check_triangle(row, col, device, layout)
-    return _indices("tril_indices", np.tril_indices(row, offset, col), dtype, requires_grad)
+    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
 @public()
@@ -402,20 +372,18 @@ def triu_indices(
         tensor([[0, 0, 1],
                 [0, 1, 1]])
     """
-    _check_triangle(row, col, device, layout)
-    return _indices("triu_indices", np.triu_indices(row, offset, col), dtype, requires_grad)
+    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout, requires_grad)
 
 
-def _indices(name: str, found: Any, dtype: Any, requires_grad: bool) -> Tensor:
+def _triangle(
+    name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
+) -> Tensor:
     """Return the rows and columns of a triangle as one tensor."""
+    check_options(device, layout)
+    for what, value in (("row", row), ("col", col)):
+        if value < 0:
+            raise RuntimeError(f"{what} must be non-negative, got {value}")
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if kind not in (dtypes.int64, dtypes.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
-    return finished(np.stack(found).astype(kind.numpy), requires_grad)
-
-
-def _check_triangle(row: int, col: int, device: Any, layout: Any) -> None:
-    check_options(device, layout)
-    for name, value in (("row", row), ("col", col)):
-        if value < 0:
-            raise RuntimeError(f"{name} must be non-negative, got {value}")
+    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad)

@@ -13,7 +13,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, renamed
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -38,12 +38,7 @@ def _sort(x: Any, dim: int, descending: bool) -> Any:
     return kernels.sort(x, dim, descending)
 
 
-@_sorter("sort", "Sort")
-def _sort_stable(x: Any, dim: int, descending: bool) -> Any:
-    return kernels.sort(x, dim, descending)
-
-
-_sort_stable.op.node_class.__name__ = "SortBackward1"
+_sort_stable = renamed(_sorter("sort", "Sort")(_sort.op.kernel), "SortBackward1")
 
 
 @_sorter("topk", "Topk")
@@ -57,8 +52,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
     Args:
-        input: the tensor.
-        dim: the dimension.
         descending: the largest first.
         stable: equal elements keep their order; here they always do.
 
@@ -102,9 +95,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     Which ones of equal elements are taken, and in what order, may differ from PyTorch.
 
     Args:
-        input: the tensor.
-        k: how many.
-        dim: the dimension.
         largest: False for the k smallest.
         sorted: has no effect: they come in order.
 
@@ -142,17 +132,13 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the different elements in ascending order; every NaN is different.
+    """Return the different elements, ascending (every NaN is one); with inverse and counts, a tuple, where asked for.
 
     Args:
-        input: the tensor.
         sorted: has no effect: they come in order.
         return_inverse: return also, for each element, which one of the different ones it is.
         return_counts: return also how often each occurs.
         dim: compare whole parts along this dimension, not single elements.
-
-    Returns:
-        The tensor of different elements; a tuple with the inverse and the counts, where asked for.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)

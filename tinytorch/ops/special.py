@@ -23,7 +23,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, limits, return_types, transcendental
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, renamed
+from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
 from tinytorch.ops.arithmetic import sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, log, pow
@@ -96,8 +96,7 @@ lgamma = pointwise(
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
-    Source:
-        DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
+    Source: DLMF 5.11.1, Stirling's series, for large numbers; 5.5.3, reflection, for negative ones.
     """,
     also="special.gammaln", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -109,8 +108,7 @@ digamma = pointwise(
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
-    Source:
-        DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
+    Source: DLMF 5.11.2, the asymptotic series, for large numbers; 5.5.4, reflection, for negative ones.
     """,
     also="special.digamma special.psi", method=True, in_place=True, out="promoted",
 )  # fmt: skip
@@ -132,7 +130,6 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
     Args:
         n: an int, 0 for `digamma` itself.
-        input: the numbers.
 
     Raises:
         RuntimeError: `n` is negative.
@@ -141,8 +138,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
 
-    Source:
-        DLMF 5.15.2: as a value of Hurwitz' zeta function.
+    Source: DLMF 5.15.2: as a value of Hurwitz' zeta function.
     """
     check_tensor(input, "polygamma", position=2)
     return _polygamma(input, _order(n))
@@ -257,8 +253,7 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
 
-    Source:
-        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 )))  # fmt: skip
 igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
@@ -273,8 +268,7 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
 
-    Source:
-        DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
+    Source: DLMF 8.11.4, the power series; 8.9.2, the continued fraction; 8.12, Temme's expansion, where both are large.
     """,
 )))  # fmt: skip
 zeta = pointwise(
@@ -286,8 +280,7 @@ zeta = pointwise(
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
-    Source:
-        DLMF 25.11.5, Euler and Maclaurin's formula.
+    Source: DLMF 25.11.5, Euler and Maclaurin's formula.
     """,
     public="special.zeta", out="promoted", operands="either",
 )  # fmt: skip
@@ -309,16 +302,10 @@ erfinv = pointwise(
 # Bessel functions ---------------------------------------------------------------------------------
 
 
-def _i1_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
+def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the gradient of `i1` or `i1e` by their slope, which is 1 / 2 at 0."""
     tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
-    safe = x.masked_fill(tiny, 1)
-    return g * (i0(safe) - out / safe).masked_fill(tiny, 0.5)
-
-
-def _i1e_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    tiny = compare.logical_not(arithmetic.abs(x) > limits.finfo(x.dtype).eps)
-    safe = x.masked_fill(tiny, 1)
-    return g * (i0e(safe) - out * (sgn(safe) + 1 / safe)).masked_fill(tiny, 0.5)
+    return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
 
 i0 = pointwise(
@@ -343,7 +330,7 @@ i0e = pointwise(
     public="special.i0e", out="promoted",
 )  # fmt: skip
 i1 = pointwise(
-    "special_i1", bessel.i1, floating=True, x=_i1_x,
+    "special_i1", bessel.i1, floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
     doc="""Return the modified Bessel function of the first kind of order 1.
 
     Example:
@@ -353,7 +340,8 @@ i1 = pointwise(
     public="special.i1", out="promoted",
 )  # fmt: skip
 i1e = pointwise(
-    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E", x=_i1e_x,
+    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E",
+    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)),
     doc="""Return `exp(-|x|) * i1(x)`.
 
     Example:
@@ -364,78 +352,67 @@ i1e = pointwise(
 )  # fmt: skip
 
 
-def _undifferentiable(name: str, kernel: Any, formula: str, example: str) -> Any:
+def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
     """Return an op of one tensor that PyTorch has no derivative of: its result does not require grad."""
     return pointwise(
         f"special_{name}", _refusing(name, kernel, half=True), floating=True, x=None,
         doc=f"""Return {formula}; without a derivative, as in PyTorch.
 
     Example:
-        >>> torch.special.{example.strip()}
+        >>> torch.special.{name}(torch.tensor({at}))
+        tensor({result})
     """,
+        public=f"special.{name}", out="promoted",
     )  # fmt: skip
 
 
-bessel_j0 = public("special.bessel_j0", out="promoted")(_undifferentiable(
+bessel_j0 = _undifferentiable(
     "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
-    """bessel_j0(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([ 1.0000,  0.7652, -0.2459])""",
-))  # fmt: skip
-bessel_j1 = public("special.bessel_j1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[ 1.0000,  0.7652, -0.2459]",
+)  # fmt: skip
+bessel_j1 = _undifferentiable(
     "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
-    """bessel_j1(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([0.0000, 0.4401, 0.0435])""",
-))  # fmt: skip
-bessel_y0 = public("special.bessel_y0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[0.0000, 0.4401, 0.0435]",
+)  # fmt: skip
+bessel_y0 = _undifferentiable(
     "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
-    """bessel_y0(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([  -inf, 0.0883, 0.0557])""",
-))  # fmt: skip
-bessel_y1 = public("special.bessel_y1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[  -inf, 0.0883, 0.0557]",
+)  # fmt: skip
+bessel_y1 = _undifferentiable(
     "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
-    """bessel_y1(torch.tensor([0.0, 1.0, 10.0]))
-        tensor([   -inf, -0.7812,  0.2490])""",
-))  # fmt: skip
-modified_bessel_i0 = public("special.modified_bessel_i0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 10.0]", "[   -inf, -0.7812,  0.2490]",
+)  # fmt: skip
+modified_bessel_i0 = _undifferentiable(
     "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
-    """modified_bessel_i0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([1.0000, 1.2661, 2.2796])""",
-))  # fmt: skip
-modified_bessel_i1 = public("special.modified_bessel_i1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]",
+)  # fmt: skip
+modified_bessel_i1 = _undifferentiable(
     "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
-    """modified_bessel_i1(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([0.0000, 0.5652, 1.5906])""",
-))  # fmt: skip
-modified_bessel_k0 = public("special.modified_bessel_k0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]",
+)  # fmt: skip
+modified_bessel_k0 = _undifferentiable(
     "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
-    """modified_bessel_k0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([   inf, 0.4210, 0.1139])""",
-))  # fmt: skip
-modified_bessel_k1 = public("special.modified_bessel_k1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]",
+)  # fmt: skip
+modified_bessel_k1 = _undifferentiable(
     "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
-    """modified_bessel_k1(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([   inf, 0.6019, 0.1399])""",
-))  # fmt: skip
-scaled_modified_bessel_k0 = public("special.scaled_modified_bessel_k0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]",
+)  # fmt: skip
+scaled_modified_bessel_k0 = _undifferentiable(
     "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
-    """scaled_modified_bessel_k0(torch.tensor([0.0, 1.0, 1000.0]))
-        tensor([   inf, 1.1445, 0.0396])""",
-))  # fmt: skip
-scaled_modified_bessel_k1 = public("special.scaled_modified_bessel_k1", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]",
+)  # fmt: skip
+scaled_modified_bessel_k1 = _undifferentiable(
     "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
-    """scaled_modified_bessel_k1(torch.tensor([0.0, 1.0, 1000.0]))
-        tensor([   inf, 1.6362, 0.0396])""",
-))  # fmt: skip
-airy_ai = public("special.airy_ai", out="promoted")(_undifferentiable(
-    "airy_ai", bessel.airy_ai, "Airy's function Ai",
-    """airy_ai(torch.tensor([-2.0, 0.0, 2.0]))
-        tensor([0.2274, 0.3550, 0.0349])""",
-))  # fmt: skip
-spherical_bessel_j0 = public("special.spherical_bessel_j0", out="promoted")(_undifferentiable(
+    "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]",
+)  # fmt: skip
+airy_ai = _undifferentiable(
+    "airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"
+)
+spherical_bessel_j0 = _undifferentiable(
     "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
-    """spherical_bessel_j0(torch.tensor([0.0, 1.0, 2.0]))
-        tensor([1.0000, 0.8415, 0.4546])""",
-))  # fmt: skip
+    "[0.0, 1.0, 2.0]", "[1.0000, 0.8415, 0.4546]",
+)  # fmt: skip
 
 # The normal distribution's family, continued ------------------------------------------------------
 
@@ -626,8 +603,7 @@ def _sums_before(v: Any, x: Any, out: Any, dim: int) -> Any:
 @op(name="Logcumsumexp", x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g)
 def _logcumsumexp(x: Any, dim: int) -> Any:
     if x.dtype.kind in "iub":
-        kind = dtypes.from_numpy_dtype(x.dtype).tensor_name
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
+        raise refused("logcumsumexp_out_cpu", x)
     if not x.ndim or not x.size:
         return x.copy()
     return _log_sums(x if x.flags.c_contiguous else x.copy("C"), dim)
@@ -735,20 +711,8 @@ def _step(x: Any, values: Any) -> Any:
 
 
 _heaviside = renamed(
-    pointwise(
-        "heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside"),
-        doc="""Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
-
-    Raises:
-        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
-
-    Example:
-        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
-        tensor([0.0000, 0.5000, 1.0000])
-    """,
-    ),
-    "NotImplemented",
-)  # fmt: skip
+    pointwise("heaviside", _step, x=not_implemented("heaviside"), y=not_implemented("heaviside")), "NotImplemented"
+)
 _heaviside.op.node_class.name = lambda self: "torch::autograd::NotImplemented"
 _write_heaviside = in_place(_heaviside)
 
@@ -760,13 +724,19 @@ def _check_step(input: Tensor, values: Tensor) -> None:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
 
-def heaviside(input: Tensor, values: Tensor) -> Tensor:  # noqa: D103
+@public(method=True, out="heaviside")
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
+
+    Raises:
+        RuntimeError: the dtypes differ; in backward: there is no derivative, as in PyTorch.
+
+    Example:
+        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     _check_step(input, values)
     return _heaviside(input, values)
-
-
-heaviside.__doc__ = _heaviside.__doc__
-public(method=True, out="heaviside")(heaviside)
 
 
 @public("", method="heaviside_")
@@ -941,8 +911,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
         >>> torch.special.{name}(torch.tensor([0.5, 2.0]), 3)
         tensor({example})
 
-    Source:
-        DLMF 18.9, the three-term recurrence.
+    Source: DLMF 18.9, the three-term recurrence.
     """,
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
-from tinytorch.ops.reduce import _check_some, _selection
+from tinytorch.ops.reduce import _check_some, _nothing, _selected, _selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import gather, index_reduce
 from tinytorch.ops.sequences import linspace
@@ -40,19 +40,6 @@ _INT64 = np.dtype(np.int64)
 
 
 # One element along a dimension --------------------------------------------------------------------
-
-
-def _selected(x: Any, dim: int, keepdim: bool, index: Any) -> tuple[Any, Any]:
-    values = np.take_along_axis(x, index, dim)
-    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-
-
-def _nothing(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Return what is selected where another dimension is empty."""
-    shape = reductions.kept_shape(x.shape, dim)
-    if not keepdim:
-        shape = shape[:dim] + shape[dim + 1 :]
-    return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
 
 
 @_selection("mode")
@@ -68,15 +55,7 @@ def _mode(x: Any, dim: int, keepdim: bool) -> Any:
 @public(method=True, out="mode")
 @numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return the most frequent element along `dim`, the smallest of several, and the last index of it.
-
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        keepdim: keep it, with length 1.
-
-    Returns:
-        A named tuple `(values, indices)`.
+    """Return `(values, indices)`: the most frequent element along `dim`, the smallest of several, and its last index.
 
     Raises:
         IndexError: the dimension is out of range, or empty.
@@ -91,13 +70,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
-@op(
-    x=lambda g, out1, x_shape, dim: _selected_back(g, out1, x_shape, dim),
-    outputs=2,
-    nondiff=(1,),
-    result=return_types.kthvalue,
-    name="Kthvalue",
-)
+@_selection("kthvalue")
 def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     if x.dtype.kind == "b":
         raise NotImplementedError("\"kthvalue_cpu\" not implemented for 'Bool'")
@@ -111,28 +84,12 @@ def _kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     return _selected(x, dim, keepdim, kernels.kth_index(x, k, dim))
 
 
-def _selected_back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> Any:
-    kept = reductions.kept_shape(shape, dim)
-    values = reshape(g[0], kept)
-    if not shape:
-        return values
-    zeros: Tensor = wrap(np.zeros_like(values._array, shape=shape))
-    return zeros.scatter(dim, reshape(index, kept), values)
-
-
 @public(method=True, out="kthvalue")
 @numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return the k-th smallest element along `dim`, counted from 1, and its index; NaN counts as the largest.
+    """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest.
 
-    Args:
-        input: the tensor.
-        k: which one.
-        dim: the dimension.
-        keepdim: keep it, with length 1.
-
-    Returns:
-        A named tuple `(values, indices)`. Which one of equal elements is named may differ from PyTorch.
+    Which one of equal elements `indices` names may differ from PyTorch.
 
     Raises:
         RuntimeError: there is no k-th element.
@@ -220,17 +177,13 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
 @public(method=True, out="quantile", autocast="float32")
 @numpy_names
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """Return the quantiles `q` of all elements, or along `dim`; NaN where there is a NaN.
+    """Return the quantiles `q` of all elements, or along `dim`, those of a vector `q` in front; NaN where one is.
 
     Args:
         input: the tensor, float32 or float64.
         q: a number in [0, 1], or a vector of them of the dtype of `input`.
         dim: the dimension; None for all elements.
-        keepdim: keep the reduced dimensions, with length 1.
         interpolation: what to do between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-
-    Returns:
-        A tensor without the dimension `dim`; of a vector `q`, with a dimension for it in front.
 
     Raises:
         RuntimeError: `q` is not in [0, 1]; there are no elements; a dtype does not fit.
@@ -308,16 +261,11 @@ def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
         if each.dtype != input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
-                f"dtype {_c_name(input)} and bins for dimension {d} with dtype {_c_name(each)}"
+                f"dtype {dtypes.C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype "
+                f"{dtypes.C_NAMES[each.dtype.name]}"
             )
         _check_bins(each._array.shape[0] - 1, d)
     return [each._array.copy() for each in bins]
-
-
-def _c_name(x: Tensor) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
-        x.dtype.name, x.dtype.name
-    )
 
 
 def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> None:
@@ -328,7 +276,7 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
     if weight.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
-            f"dtype, but got input({_c_name(input)}), and weight({_c_name(weight)})"
+            f"dtype, but got input({dtypes.C_NAMES[input.dtype.name]}), and weight({dtypes.C_NAMES[weight.dtype.name]})"
         )
     if weight._array.size != math.prod(shape[:-1]):
         raise RuntimeError(
@@ -340,16 +288,13 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
 
 @public(method=True, out="histogram")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return how many elements fall into each of `bins` parts of equal width between `min` and `max`.
+    """Return how many elements fall into each of `bins` equal parts of [min, max], as numbers of the input's dtype.
 
     Args:
         input: the tensor, of floating point; elements outside, and NaN, are not counted.
         bins: how many.
         min: the least value that is counted; where it equals `max`, both are found in the data.
         max: the largest.
-
-    Returns:
-        A vector of length `bins`, of the dtype of `input`; it has no gradient.
 
     Raises:
         RuntimeError: there is no bin; `min` and `max` are not finite, or in the wrong order.
@@ -374,7 +319,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 def histogram(
     input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
-    """Return how many elements fall into each bin, and the bins' edges.
+    """Return `(hist, bin_edges)`: how many elements fall into each bin. The last one holds its right edge, too.
 
     Args:
         input: the tensor, float32 or float64; elements outside, and NaN, are not counted.
@@ -382,9 +327,6 @@ def histogram(
         range: the outer edges, two numbers; by default the smallest and the largest element.
         weight: one number per element, to be summed instead of counted.
         density: divide so that the integral over all bins is 1.
-
-    Returns:
-        A named tuple `(hist, bin_edges)`. The last bin holds its right edge, the others only their left.
 
     Raises:
         RuntimeError: the edges, the weights or the range do not fit; there is no bin.
@@ -408,17 +350,13 @@ def histogram(
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
-    """Return how many points fall into each cell of a grid, and the edges of the grid.
+    """Return `(hist, bin_edges)`: how many points fall into each cell of a grid, and its D vectors of edges.
 
     Args:
         input: the points, shape (*, D), float32 or float64.
         bins: how many bins, for all D dimensions or one number for each; or D vectors of edges.
         range: the outer edges, two numbers per dimension in one sequence.
-        weight: one number per point, to be summed instead of counted.
-        density: divide so that the integral over all cells is 1.
-
-    Returns:
-        A named tuple `(hist, bin_edges)`: a tensor of D dimensions, and a tuple of D vectors.
+        weight, density: as for `histogram`.
 
     Raises:
         RuntimeError: the edges, the weights or the range do not fit; there is no bin.
@@ -460,11 +398,8 @@ def diff(
     """Return the differences of neighbours along `dim`, `n` times over; of booleans, whether they differ.
 
     Args:
-        input: the tensor.
         n: how many times.
-        dim: the dimension.
-        prepend: what to put before it along `dim`.
-        append: what to put after it.
+        prepend, append: what to put before it and after it along `dim`.
 
     Raises:
         RuntimeError: the input has no dimension; what is put around it does not fit; `n` is negative.
@@ -506,18 +441,14 @@ def diff(
 @public()
 @numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
-    """Return estimates of the partial derivatives of a function from its values on a grid.
+    """Return estimates, one tensor per dimension, of the partial derivatives of a function from its values on a grid.
 
     Inside, by central differences, of second order also on uneven grids; at the ends, one-sided.
 
     Args:
-        input: the values.
         spacing: the distance of neighbours: a number, one per dimension, or per dimension a vector of coordinates.
         dim: a dimension, or several in a tuple; None for all.
         edge_order: 1 or 2, the order of accuracy at the ends.
-
-    Returns:
-        A tuple of tensors of the shape of `input`, one per dimension.
 
     Raises:
         RuntimeError: the spacing does not fit; a dimension is too short.
@@ -609,15 +540,10 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 
 @public()
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`.
+    """Return all combinations of `r` elements of a vector, in the order of `itertools.combinations`, as rows.
 
     Args:
-        input: the vector.
-        r: how many elements.
         with_replacement: an element may occur several times.
-
-    Returns:
-        A tensor of shape (number of combinations, r).
 
     Raises:
         RuntimeError: the input is no vector, or `r` is negative.
@@ -656,7 +582,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """Return a reduction of each of the segments that follow one another along a dimension.
+    """Return a reduction of each of the segments that follow one another along `axis`: of each one element.
 
     Args:
         data: the tensor, of floating point.
@@ -667,9 +593,6 @@ def segment_reduce(
         axis: the dimension.
         unsafe: do not check that the lengths add up.
         initial: what every reduction begins with.
-
-    Returns:
-        A tensor of the shape of `data`, with one element per segment along `axis`.
 
     Raises:
         RuntimeError: the lengths do not fit; `reduce` is none of these.

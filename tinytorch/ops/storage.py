@@ -42,7 +42,7 @@ class _Storage:
 
     is_cuda = is_hpu = is_sparse = False
     _array: Array
-    nbytes: Any
+    untyped: Any
     clone: Any
 
     @property
@@ -103,6 +103,42 @@ class _Storage:
         """
         return False
 
+    def nbytes(self) -> int:
+        """Return how many bytes there are.
+
+        Example:
+            >>> torch.ones(3).untyped_storage().nbytes()
+            12
+        """
+        return int(self.untyped()._array.size)
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte; 0 if there is none.
+
+        Example:
+            >>> x = torch.ones(2)
+            >>> x.untyped_storage().data_ptr() == x.data_ptr()
+            True
+        """
+        memory = self.untyped()._array
+        return int(memory.__array_interface__["data"][0]) if memory.size else 0
+
+    def is_shared(self) -> bool:
+        """Return whether other processes, forked from this one, see the same memory.
+
+        Example:
+            >>> torch.ones(2).untyped_storage().is_shared()
+            False
+        """
+        return _is_mapped(self.untyped()._array)
+
+    def share_memory_(self) -> Self:
+        """Move this object's bytes to memory that processes forked from this one share; see `Tensor.share_memory_`."""
+        if not self.is_shared():
+            untyped = self.untyped()
+            untyped._array = _shared(untyped._array)
+        return self
+
     def _as(self, kind: dtypes.dtype) -> TypedStorage:
         made = TypedStorage(dtype=kind)
         made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
@@ -157,16 +193,7 @@ class UntypedStorage(_Storage):
         made.filename = os.fspath(filename) if shared else None
         return made
 
-    def nbytes(self) -> int:
-        """Return how many bytes there are.
-
-        Example:
-            >>> torch.ones(3).untyped_storage().nbytes()
-            12
-        """
-        return int(self._array.size)
-
-    size = __len__ = nbytes
+    size = __len__ = _Storage.nbytes
 
     def element_size(self) -> int:
         """Return 1.
@@ -176,16 +203,6 @@ class UntypedStorage(_Storage):
             1
         """
         return 1
-
-    def data_ptr(self) -> int:
-        """Return the address of the first byte; 0 if there is none.
-
-        Example:
-            >>> x = torch.ones(2)
-            >>> x.untyped_storage().data_ptr() == x.data_ptr()
-            True
-        """
-        return int(self._array.__array_interface__["data"][0]) if self._array.size else 0
 
     def untyped(self) -> UntypedStorage:
         """Return the storage itself."""
@@ -264,21 +281,6 @@ class UntypedStorage(_Storage):
         """Return an empty storage."""
         return UntypedStorage()
 
-    def is_shared(self) -> bool:
-        """Return whether other processes, forked from this one, see the same memory.
-
-        Example:
-            >>> torch.ones(2).untyped_storage().is_shared()
-            False
-        """
-        return _is_mapped(self._array)
-
-    def share_memory_(self) -> UntypedStorage:
-        """Move this object's bytes to memory that processes forked from this one share; see `Tensor.share_memory_`."""
-        if not self.is_shared():
-            self._array = _shared(self._array)
-        return self
-
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
         """Return the type's name."""
         return "torch.storage.UntypedStorage"
@@ -324,7 +326,6 @@ def _warn_once() -> None:
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
             "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
             "directly, use tensor.untyped_storage() instead of tensor.storage()",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -336,7 +337,6 @@ class TypedStorage(_Storage):
         *args: how many elements, or a sequence of them.
         wrap_storage: the bytes to read, instead of new ones.
         dtype: the element type, by default the default dtype.
-        device: the CPU.
 
     Example:
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
@@ -391,17 +391,9 @@ class TypedStorage(_Storage):
 
     __len__ = size
 
-    def nbytes(self) -> int:
-        """Return how many bytes there are."""
-        return self._untyped_storage.nbytes()
-
     def element_size(self) -> int:
         """Return the bytes of one element."""
         return self.dtype.itemsize
-
-    def data_ptr(self) -> int:
-        """Return the address of the first element; 0 if there is none."""
-        return self._untyped_storage.data_ptr()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -450,15 +442,6 @@ class TypedStorage(_Storage):
     def new(self, *args: Any) -> TypedStorage:
         """Return a storage of the same dtype, made from `args`."""
         return TypedStorage(*args, dtype=self.dtype)
-
-    def is_shared(self) -> bool:
-        """Return whether other processes, forked from this one, see the same memory."""
-        return self._untyped_storage.is_shared()
-
-    def share_memory_(self) -> TypedStorage:
-        """Move this object's elements to shared memory; see `Tensor.share_memory_`."""
-        self._untyped_storage.share_memory_()
-        return self
 
     def pickle_storage_type(self) -> str:
         """Return the name of the storage type of this dtype."""
@@ -562,15 +545,9 @@ def _shared(array: Array) -> Array:
     if not array.size:
         return array
     raw = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
-    made = np.ndarray(array.shape, array.dtype, raw, 0, _dense_steps(array))
+    made = np.ndarray(array.shape, array.dtype, raw, 0, np.empty_like(array).strides)
     made[...] = array
     return made
-
-
-def _dense_steps(array: Array) -> tuple[int, ...]:
-    """Return the strides of a copy with the dimensions in the same order in memory."""
-    blank_copy = np.empty_like(array)
-    return blank_copy.strides
 
 
 def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:

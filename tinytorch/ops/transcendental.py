@@ -17,6 +17,12 @@ from tinytorch.ops.register import no_such_call, pointwise, public
 
 #: Facts that several ops share.
 _OF_FLOATS: dict[str, Any] = {"floating": True, "method": True, "in_place": "function", "out": "promoted"}
+_OF_TWO: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
+
+_POWERS = tuple(
+    f"{each} exponent, *, Tensor out = None"
+    for each in ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
+)
 
 # Powers -------------------------------------------------------------------------------------------
 
@@ -102,9 +108,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     elif kind is bool and isinstance(input, Tensor) and input.dtype is dtypes.bool:
         return logical_or(input, wrap(np.asarray(not exponent)))
     if type(input) is not Tensor and not isinstance(input, Tensor):
-        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
-        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
-        raise no_such_call("pow", (input, exponent), tuple(signatures))
+        raise no_such_call("pow", (input, exponent), _POWERS)
     return _raised(input, exponent)
 
 
@@ -129,9 +133,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
         tensor([1., 4., 9.], dtype=torch.float64)
     """
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
-        either = ("Tensor input, Tensor", "Number self, Tensor", "Tensor input, Number")
-        signatures = [f"{each} exponent, *, Tensor out = None" for each in either]
-        raise no_such_call("float_power", (input, exponent), tuple(signatures))
+        raise no_such_call("float_power", (input, exponent), _POWERS)
     base = input.double() if isinstance(input, Tensor) else builtins.float(input)
     return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
 
@@ -260,9 +262,7 @@ def log1p(x: Any) -> Any:
     _of_floats("logaddexp_cpu", np.logaddexp),
     x=lambda g, x, y: g / (1 + exp(y - x)),
     y=lambda g, x, y: g / (1 + exp(x - y)),
-    method=True,
-    out="promoted",
-    operands="tensors",
+    **_OF_TWO,
 )
 def logaddexp(x: Any, y: Any) -> Any:
     """Return `log(exp(x) + exp(y))`, computed without overflow.
@@ -443,10 +443,8 @@ def _over_square(x: Tensor, y: Tensor) -> Tensor:
     x=lambda g, x, y: g * y * _over_square(x, y),
     y=lambda g, x, y: g * -x * _over_square(x, y),
     also="arctan2",
-    method=True,
     in_place=True,
-    out="promoted",
-    operands="tensors",
+    **_OF_TWO,
 )
 def atan2(x: Any, y: Any) -> Any:
     """Return the angle of the point (y, x), from -pi to pi: the inverse tangent of `x / y` in its quadrant.
@@ -461,10 +459,8 @@ def atan2(x: Any, y: Any) -> Any:
     _of_floats("hypot_cpu", np.hypot),
     x=lambda g, x, out: g * (x / out),
     y=lambda g, y, out: g * (y / out),
-    method=True,
     in_place=True,
-    out="promoted",
-    operands="tensors",
+    **_OF_TWO,
 )
 def hypot(x: Any, y: Any) -> Any:
     """Return `sqrt(x * x + y * y)`, computed without overflow.

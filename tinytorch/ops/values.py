@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +125,6 @@ def _warn_of_a_scalar(self: Tensor) -> None:
         warnings.warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
             "Consider using tensor.detach() first.",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -220,7 +219,8 @@ def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | 
         return _wrapped(np.array(_numbers(first), dtype=kind.numpy), cls)
     if all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in args):
         return _wrapped(np.empty(args, kind.numpy), cls)
-    return _refuse_new(args)
+    kinds = ", ".join(type(each).__name__ for each in args)
+    raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
 
 
 def _numbers(value: Any) -> Any:
@@ -232,11 +232,6 @@ def _numbers(value: Any) -> Any:
 
 def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
     return wrap(array, cls)
-
-
-def _refuse_new(args: Any) -> NoReturn:
-    kinds = ", ".join(type(each).__name__ for each in args)
-    raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

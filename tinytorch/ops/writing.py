@@ -27,6 +27,8 @@ def writing(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op from a function that writes into its first argument, and the op's in-place form.
 
+    What is returned is for each name a pair: the op, and its in-place form; the pair itself where there is one name.
+
     Args:
         names: PyTorch's names of the nodes, one for each overload; where there are several, the second is the one
             with a tensor for the last argument.
@@ -37,9 +39,6 @@ def writing(
         reads: what it may read of the memory that it writes to: only "other" places, also the "same" (it goes
             element by element), or "any" (it takes a number out of it first); or that by argument.
         **formulas: see `op`; none may name the first argument, which is written over.
-
-    Returns:
-        For each name a pair: the op, and its in-place form. One pair itself where there is one name.
     """
 
     def declare(write: Callable[..., Any]) -> Any:

@@ -25,7 +25,7 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
 from tinytorch.ops.create import ones_like, zeros, zeros_like
 from tinytorch.ops.join import broadcast_tensors, cat
 from tinytorch.ops.linalg.products import vdot
@@ -95,23 +95,14 @@ def det(input: Tensor) -> Tensor:
     return _det(input)
 
 
-def _slogdet_x(g: Any, x: Tensor) -> Tensor | None:
-    if g[1] is None:
-        return None
-    return _column(g[1]) * inverse_info(x)[0].mT
-
-
-@op(name="LinalgSlogdet", outputs=2, x=_slogdet_x)
+@op(name="LinalgSlogdet", outputs=2, x=lambda g, x: None if g[1] is None else _column(g[1]) * inverse_info(x)[0].mT)
 def _slogdet(x: Any) -> Any:
     return kernels.plain(x, np.linalg.slogdet(x))
 
 
 @public("linalg.slogdet", out="exact")
 def slogdet(A: Tensor) -> Any:
-    """Return the sign of the determinant, and the logarithm of its magnitude (which does not overflow).
-
-    Returns:
-        A named tuple `(sign, logabsdet)`.
+    """Return `(sign, logabsdet)`: the sign of the determinant and its magnitude's logarithm, which does not overflow.
 
     Example:
         >>> torch.linalg.slogdet(torch.eye(2) * -1e30).logabsdet
@@ -164,13 +155,11 @@ def matrix_norm(
     """Return a norm of a matrix, or of each of a stack.
 
     Args:
-        input: the tensor, of floating point.
         ord: "fro" (the square root of the sum of squares), "nuc" (the sum of the singular values), 2 and -2 (the
             largest and smallest of them), 1 and -1 (the largest and smallest sum of a column's magnitudes), inf and
             -inf (of a row's).
         dim: the two dimensions that are the matrices.
-        keepdim: keep these, with length 1.
-        dtype: convert the elements to this first.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: there are no two dimensions, or no such norm.
@@ -219,12 +208,10 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     """Return a norm of vectors or matrices.
 
     Args:
-        input: the tensor, of floating point.
         ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements taken as one vector.
         dim: one dimension for norms of vectors, two for norms of matrices; None for all, or, with `ord`, for the
             vector or matrix that the input must be.
-        keepdim: keep the reduced dimensions, with length 1.
-        dtype: convert the elements to this first.
+        keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: there is no such norm; the input is neither a vector nor a matrix and `dim` is not given.
@@ -338,9 +325,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     return found
 
 
-@op(name="LinalgSvd", outputs=3, x=_svd_x)
-def _svd(x: Any, full_matrices: bool) -> Any:
-    return kernels.svd(x, full_matrices)
+_svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x)
 
 
 def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
@@ -348,14 +333,12 @@ def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
     return (u * g[..., None, :]) @ vh
 
 
-@op(name="LinalgSvd", x=_svdvals_x)
-def _svdvals(x: Any) -> Any:
-    return kernels.svdvals(x)
+_svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x)
 
 
 @public("linalg.svd", out="exact", autocast="float32")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """Return the singular value decomposition `A = U diag(S) Vh`.
+    """Return the singular value decomposition `A = U diag(S) Vh`: a named tuple `(U, S, Vh)`, S in descending order.
 
     The gradients of U and Vh are finite only where all singular values differ, and mean something only for what does
     not depend on the signs of singular vectors. With `full_matrices`, the columns of U and rows of Vh beyond the
@@ -365,9 +348,6 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
         A: `(..., m, n)`.
         full_matrices: whether U is `(m, m)` and Vh `(n, n)`; else `(m, k)` and `(k, n)` for k the smaller size.
         driver: must be None: LAPACK's algorithms are for GPUs to choose.
-
-    Returns:
-        A named tuple `(U, S, Vh)`, S in descending order.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64.
@@ -416,9 +396,7 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return vectors @ inner @ vectors.mT
 
 
-@op(name="LinalgEigh", outputs=2, x=_eigh_x)
-def _eigh(x: Any, lower: bool) -> Any:
-    return kernels.eigh(x, lower)
+_eigh = op_of(kernels.eigh, name="LinalgEigh", outputs=2, x=_eigh_x)
 
 
 def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
@@ -426,9 +404,7 @@ def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
     return (vectors * g[..., None, :]) @ vectors.mT
 
 
-@op(name="LinalgEigh", x=_eigvalsh_x)
-def _eigvalsh(x: Any, lower: bool) -> Any:
-    return kernels.eigvalsh(x, lower)
+_eigvalsh = op_of(kernels.eigvalsh, name="LinalgEigh", x=_eigvalsh_x)
 
 
 def _is_lower(UPLO: str) -> bool:
@@ -439,7 +415,7 @@ def _is_lower(UPLO: str) -> bool:
 
 @public("linalg.eigh", out="exact", autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Any:
-    """Return the eigenvalues, ascending, and the eigenvectors (columns) of a symmetric matrix.
+    """Return a named tuple `(eigenvalues, eigenvectors)` of a symmetric matrix: ascending; and the columns of a matrix.
 
     The gradient of the vectors is finite only where all eigenvalues differ, and means something only for what does not
     depend on the vectors' signs.
@@ -447,9 +423,6 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
     Args:
         input: `(..., n, n)`, of which one triangle is read.
         UPLO: which: "L", the lower, or "U".
-
-    Returns:
-        A named tuple `(eigenvalues, eigenvectors)`.
 
     Raises:
         RuntimeError: the matrices are not square, `UPLO` is something else.
@@ -517,9 +490,13 @@ def old_cholesky(x: Any, upper: bool) -> Any:
     return kernels.cholesky(x, upper, "cholesky")
 
 
-@op(name="LinalgCholeskyEx", outputs=2, nondiff=(1,), x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper))
-def _cholesky_info(x: Any, upper: bool) -> Any:
-    return kernels.cholesky_info(x, upper)
+_cholesky_info = op_of(
+    kernels.cholesky_info,
+    name="LinalgCholeskyEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0, upper: _cholesky_x(g[0], out0, upper),
+)
 
 
 @public("linalg.cholesky", out="exact", autocast="float32")
@@ -545,10 +522,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @public("linalg.cholesky_ex", out="exact", autocast="float32")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """Return the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
-
-    Returns:
-        A named tuple `(L, info)`.
+    """Return `(L, info)`: the Cholesky factor and, per matrix, 0 or the order of its first minor that is not positive.
 
     Example:
         >>> torch.linalg.cholesky_ex(-torch.eye(2)).info
@@ -559,10 +533,8 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     if check_errors:
         raise_first(
             info,
-            lambda which, k: (
-                f"linalg.cholesky_ex: {which}The factorization could not be completed because the input "
-                f"is not positive-definite (the leading minor of order {k} is not positive-definite)."
-            ),
+            "linalg.cholesky_ex: {which}The factorization could not be completed because the input is not "
+            "positive-definite (the leading minor of order {k} is not positive-definite).",
         )
     return return_types.linalg_cholesky_ex((factor, info))
 
@@ -599,9 +571,7 @@ def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
     return triangular(r, inner.mT, True, False).mT
 
 
-@op(name="LinalgQr", outputs=2, x=_qr_x)
-def _qr(x: Any, mode: Any) -> Any:
-    return kernels.qr(x, mode)
+_qr = op_of(kernels.qr, name="LinalgQr", outputs=2, x=_qr_x)
 
 
 def _r_has_no_gradient(g: Any) -> Any:
@@ -618,15 +588,12 @@ def _only_r(x: Any) -> Any:
 
 @public("linalg.qr", out="exact", autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Return the decomposition `A = Q R` into orthonormal columns and an upper triangular matrix.
+    """Return a named tuple `(Q, R)` with `A = Q R`: orthonormal columns and an upper triangular matrix.
 
     Args:
         A: `(..., m, n)`.
         mode: "reduced": Q is `(m, k)` and R `(k, n)` for k the smaller size; "complete": Q is `(m, m)`; "r": only R is
             computed.
-
-    Returns:
-        A named tuple `(Q, R)`.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64; there is no such mode; in backward, where there is no
@@ -672,11 +639,11 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
     return constant_pad(tril(by_v, -1), (0, x.shape[-1] - k)), by_tau
 
 
-def _householder_both(g: Tensor, needs: Any, x: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-    return _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False)
-
-
-@op(name="LinalgHouseholderProduct", joint=_householder_both, inputs=("x", "tau"))
+@op(
+    name="LinalgHouseholderProduct",
+    joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, eye(*x.shape[-2:], dtype=x.dtype), True, False),
+    inputs=("x", "tau"),
+)
 def _householder(x: Any, tau: Any) -> Any:
     return kernels.reflect(x, tau, np.eye(*x.shape[-2:], dtype=x.dtype), True, False)
 
@@ -782,9 +749,7 @@ def _permutation(pivots: Tensor, m: int, dtype: Any) -> Tensor:
     return wrap((np.arange(m)[:, None] == rows[..., None, :]).astype(dtype.numpy))
 
 
-@op(name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
-def _lu(x: Any) -> Any:
-    return kernels.lu(x)
+_lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x)
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
@@ -800,13 +765,12 @@ def check_lu(name: str, A: Any, pivot: bool) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """Return the LU decomposition in compact form, for `lu_solve`.
 
+    It is a named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
+    exchanged with row `pivots[i]`, counted from 1.
+
     Args:
         A: `(..., m, n)`.
         pivot: must be True.
-
-    Returns:
-        A named tuple `(LU, pivots)`: L below the diagonal of `LU` (its own is of ones), U from there; row i was
-        exchanged with row `pivots[i]`, counted from 1.
 
     Raises:
         RuntimeError: A is no matrix of float32 or float64; U has a zero on its diagonal.
@@ -828,11 +792,9 @@ def check_nonzero(info: Tensor) -> None:
     try:
         raise_first(
             info,
-            lambda which, k: (
-                f"torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would "
-                "result in a division by zero. If you still want to perform the factorization, consider calling "
-                "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-            ),
+            "torch.linalg.lu_factor: {which}U[{k},{k}] is zero and using it on lu_solve would result in a division by "
+            "zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)",
         )
     except LinAlgError as error:
         raise RuntimeError(str(error)) from None
@@ -840,10 +802,7 @@ def check_nonzero(info: Tensor) -> None:
 
 @public("linalg.lu_factor_ex", out="exact")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Return what `lu_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of U.
-
-    Returns:
-        A named tuple `(LU, pivots, info)`.
+    """Return `(LU, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on U's diagonal.
 
     Example:
         >>> torch.linalg.lu_factor_ex(torch.zeros(2, 2)).info
@@ -881,14 +840,7 @@ def unpacked_lu(x: Any, pivots: Any) -> Any:
 
 @public("linalg.lu", out="exact")
 def lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """Return the decomposition `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper one.
-
-    Args:
-        A: `(..., m, n)`.
-        pivot: must be True.
-
-    Returns:
-        A named tuple `(P, L, U)`.
+    """Return `(P, L, U)` with `A = P L U`: a permutation, lower (unit diagonal) and upper triangles; see `lu_factor`.
 
     Example:
         >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]])).L
@@ -954,21 +906,23 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     check_sides(name, LU, B, left)
     if pivots.ndim and pivots.shape[-1] != LU.shape[-1]:
         raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
-    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(
-            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
+    _check_pivots(name, "LU", LU, pivots)
     check_batches(LU, B)
     return _lu_solve(LU, pivots, B, left, adjoint)
+
+
+def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> None:
+    if tuple(pivots.shape) != tuple(factors.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected {argument}.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
 
 
 # LDL ----------------------------------------------------------------------------------------------
 
 
-@op(name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
-def _ldl(x: Any) -> Any:
-    return kernels.ldl(x)
+_ldl = op_of(kernels.ldl, name="NotImplemented", outputs=3, nondiff=(1, 2), x=not_implemented("linalg_ldl_factor_ex"))
 
 
 @op(name="NotImplemented", x=not_implemented("linalg_ldl_solve"), y=not_implemented("linalg_ldl_solve"), pivots=None)
@@ -982,10 +936,7 @@ for _each in (_ldl, _ldl_solve):
 
 @public("linalg.ldl_factor_ex", out="exact")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
-    """Return what `ldl_factor` does and, per matrix, 0 or the column (from 1) of the first zero on the diagonal of D.
-
-    Returns:
-        A named tuple `(LD, pivots, info)`.
+    """Return `(LD, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on D's diagonal.
 
     Example:
         >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
@@ -994,22 +945,18 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     check_matrix("torch.linalg.ldl_factor_ex", input, "input", kernel=half_name(input, "ldl_factor_kernel_cpu"))
     found = _ldl(input)
     if check_errors:
-        raise_first(found[2], lambda which, k: f"torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
+        raise_first(found[2], "torch.linalg.ldl_factor_ex: {which}D[{k},{k}] is zero")
     return return_types.linalg_ldl_factor_ex(found)
 
 
 @public("linalg.ldl_factor", out="exact")
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
-    """Return the decomposition `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
+    """Return `(LD, pivots)`: `P L D L^T P^T` of a symmetric matrix in LAPACK's compact form, for `ldl_solve`.
 
     D has blocks of one and two rows on its diagonal. There is no gradient.
 
     Args:
-        input: `(..., n, n)`, of which the lower triangle is read.
-        hermitian: makes no difference for real matrices.
-
-    Returns:
-        A named tuple `(LD, pivots)`.
+        input, hermitian: `(..., n, n)`, of which the lower triangle is read; of real matrices it changes nothing.
 
     Raises:
         RuntimeError: the matrices are not square, or not of float32 or float64; one is singular.
@@ -1033,9 +980,8 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     """Return the solution of `A X = B` by what `ldl_factor` returned for A; there is no gradient.
 
     Args:
-        LD, pivots: what `ldl_factor` returned.
+        LD, pivots, hermitian: as for and from `ldl_factor`.
         B: `(..., n, k)`; leading dimensions broadcast.
-        hermitian: as it was in `ldl_factor`; of real matrices, which there are only, it changes nothing.
 
     Raises:
         RuntimeError: the shapes do not fit; the pivots are no integers.
@@ -1054,11 +1000,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
         )
     check_system(name, B, LD)
-    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
-        raise RuntimeError(
-            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
+    _check_pivots(name, "LD", LD, pivots)
     if pivots.dtype.is_floating_point or pivots.dtype is bool_:
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.tensor_name}")
     return _ldl_solve(LD, pivots, B)
@@ -1073,7 +1015,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
     Args:
         x, y: of one dtype, of floating point; their shapes broadcast.
-        dim: the dimension of the vectors.
 
     Raises:
         RuntimeError: the dtypes differ, or are of integers.
@@ -1117,12 +1058,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
     """
-    for position, each in enumerate((input, other)):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"linalg_cross(): argument '{('input', 'other')[position]}' (position {position + 1}) must be Tensor, "
-                f"not {type(each).__name__}"
-            )
+    check_tensors("linalg_cross", input=input, other=other)
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axes_of(dim, input.ndim, "linalg.cross")

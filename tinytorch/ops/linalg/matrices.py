@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, numpy_names
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -38,7 +38,6 @@ def _deprecated(name: str, instead: str) -> None:
     """Warn of an old name."""
     warnings.warn(
         f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
-        UserWarning,
         stacklevel=3,
     )
 
@@ -120,11 +119,7 @@ def _cholesky_solve(y: Any, x: Any, upper: bool) -> Any:
     return kernels.cholesky_solve(y, x, upper)
 
 
-def _cholesky_inverse_x(g: Tensor, x: Tensor, out: Tensor, upper: bool) -> Tensor:
-    return _by_symmetric(out @ (g + g.mT) @ out, x, upper)
-
-
-@op(name="CholeskyInverse", x=_cholesky_inverse_x)
+@op(name="CholeskyInverse", x=lambda g, x, out, upper: _by_symmetric(out @ (g + g.mT) @ out, x, upper))
 def _cholesky_inverse(x: Any, upper: bool) -> Any:
     return kernels.cholesky_inverse(x, upper)
 
@@ -152,8 +147,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         input: B, `(..., n, k)`.
-        L: the factor.
-        upper: it is the upper one.
+        upper: the factor L is the upper one.
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ.
@@ -172,7 +166,6 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """Return the inverse of a matrix by its Cholesky factor.
 
     Args:
-        input: the factor, `(..., n, n)`.
         upper: it is the upper one.
 
     Raises:
@@ -203,15 +196,12 @@ def qr(input: Tensor, some: bool = True) -> Any:
 
 @public(method=True, out="exact", autocast="float32")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """Return the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
+    """Return `(U, S, V)`, the singular value decomposition `A = U diag(S) V^T`; see `linalg.svd`, which returns `V^T`.
 
     Args:
         input: `(..., m, n)`.
         some: U and V have only as many columns as there are singular values.
         compute_uv: compute U and V; else they are zeros.
-
-    Returns:
-        A named tuple `(U, S, V)`.
 
     Example:
         >>> torch.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
@@ -317,11 +307,9 @@ def triangular_solve(
     """Return the solution of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
 
     Args:
-        input: B.
-        A: the coefficients.
-        upper: which triangle of A counts.
+        input, A: B and the coefficients.
+        upper, unitriangular: which triangle of A counts; its diagonal is taken as ones.
         transpose: solve with `A^T`.
-        unitriangular: take the diagonal of A as ones.
 
     Example:
         >>> import warnings
@@ -335,21 +323,14 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-def _geqrf_has_no_gradient(g: Any) -> Any:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-@op(name="Geqrf", outputs=2, x=_geqrf_has_no_gradient)
-def _geqrf(x: Any) -> Any:
-    return kernels.geqrf(x)
+_geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"))
 
 
 @public(method=True, out="geqrf", autocast="float32")
 def geqrf(input: Tensor) -> Any:
     """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient.
 
-    Returns:
-        A named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
+    They are a named tuple `(a, tau)`: R on and above the diagonal of `a`, below it the reflections' vectors.
 
     Raises:
         RuntimeError: the input is no matrix.
@@ -385,9 +366,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     """Return the product of a matrix with the orthogonal Q that Householder reflections make.
 
     Args:
-        input: the reflections' vectors, `(..., m, k)`; see `geqrf`.
-        tau: their factors.
-        other: the matrix.
+        input, tau: the reflections' vectors, `(..., m, k)`, and their factors; see `geqrf`.
         left: `Q C`; else `C Q`.
         transpose: `Q^T` in place of Q.
 
@@ -444,12 +423,8 @@ def norm(
     """Return the p-norm of all elements as one vector, or over `dim`; the subgradient at 0 is 0.
 
     Args:
-        input: the tensor, of floating point.
         p: any number, inf, -inf; "fro", the same as 2; "nuc", the sum of the singular values of a matrix.
-        dim: a dimension, or several in a tuple; None for all.
-        keepdim: keep the reduced dimensions, with length 1.
-        out: left out.
-        dtype: convert the elements to this first.
+        dim, keepdim, dtype: as for `sum`.
 
     Raises:
         RuntimeError: the elements are integers; `p` is another word; "nuc" is asked for of other than two dimensions.
@@ -459,12 +434,18 @@ def norm(
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
         >>> torch.norm(x), torch.norm(x, p=1, dim=1), torch.norm(x, "nuc")
         (tensor(5.), tensor([3., 4.]), tensor(7.))
+        >>> torch.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
+        tensor([5., 0.])
     """
     if p == "nuc" or (p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2):
         dims = tuple(builtins.range(input.ndim)) if dim is None else dim
         dims = (dims,) if isinstance(dims, int) else dims
         return decompose.matrix_norm(input, p, dims, keepdim, dtype=dtype)
-    return reduce.norm(input, p, dim, keepdim, out, dtype)
+    if out is not None:
+        raise NotImplementedError("norm(out=...) is left out: assign the result instead")
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public(out="exact")
@@ -551,10 +532,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with each of its slices along `dim` scaled down to the p-norm `maxnorm` where it is above.
 
     Args:
-        input: the tensor, of two or more dimensions.
-        p: the norm.
         dim: the dimension along which the slices are.
-        maxnorm: the largest norm.
 
     Raises:
         RuntimeError: `p` is not positive, `maxnorm` negative; the tensor has less than two dimensions.
@@ -639,31 +617,17 @@ def _cdist(x: Any, y: Any, p: float) -> Any:
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-def _lengths(difference: Tensor, p: float) -> Tensor:
-    """Return the p-norms of rows; the gradient of a count (p = 0) is 0, not None as that of `norm`."""
-    if not difference.numel():
-        return difference.sum(-1)
-    found = vector_norm(difference, p, -1)
-    if p == 0 and difference.requires_grad:
-        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
-    return found
-
-
 @public(autocast="float32")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """Return the distances of each row of one matrix from each of another.
+    """Return the distances, `(..., P, R)`, of each row of one matrix from each of another.
 
     Args:
-        x1: `(..., P, m)`.
-        x2: `(..., R, m)`; leading dimensions broadcast.
+        x1, x2: `(..., P, m)` and `(..., R, m)`; leading dimensions broadcast.
         p: the norm, 0 or more.
         compute_mode: for p = 2, "use_mm_for_euclid_dist" computes by a product of matrices, which is fast and less
             exact, "donot_use_mm_for_euclid_dist" by differences; otherwise the former with more than 25 rows.
-
-    Returns:
-        A tensor `(..., P, R)`.
 
     Raises:
         RuntimeError: the tensors are not of floating point, or have different numbers of columns.
@@ -728,7 +692,12 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = (wrap(each) for each in np.triu_indices(input.shape[0], 1))
     difference = index_select(input, 0, first) - index_select(input, 0, second)
-    return _lengths(difference, p)
+    if not difference.numel():
+        return difference.sum(-1)
+    found = vector_norm(difference, p, -1)
+    if p == 0 and difference.requires_grad:  # the gradient of a count is 0, not None as that of `norm`
+        found = found + difference.masked_fill(found.unsqueeze(-1) >= 0, 0).sum(-1)
+    return found
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -755,7 +724,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
             "simply use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in "
             "a future release.",
-            UserWarning,
             stacklevel=2,
         )
     return decompose.cross(input, other, dim=dim)
@@ -783,7 +751,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of a vector's elements, the highest power first, or last if `increasing`.
 
     Args:
-        x: a vector.
         N: how many columns; as many as there are elements by default.
         increasing: the order.
 
@@ -856,7 +823,6 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         y: the samples.
         x: where they were taken: a vector, or a tensor that broadcasts with `y`.
         dx: instead of `x`, their distance; 1 by default.
-        dim: the dimension.
 
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
@@ -891,9 +857,6 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals by the trapezoidal rule up to each sample but the first; see `trapezoid`.
 
-    Args:
-        y, x, dx, dim: as for `trapezoid`.
-
     Raises:
         RuntimeError: the sizes of `x` and `y` differ.
 
@@ -911,6 +874,14 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 
 
 # Covariances --------------------------------------------------------------------------------------
+
+
+def _check_variables(name: str, input: Any) -> None:
+    check_tensor(input, name)
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
 
 
 def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> None:
@@ -941,8 +912,7 @@ def cov(
     Args:
         input: `(variables, observations)`, or the observations of one variable.
         correction: what is subtracted from the number of observations; 1 makes the estimate unbiased.
-        fweights: how often each observation was made, integers.
-        aweights: how much each observation counts.
+        fweights, aweights: how often each observation was made (integers), and how much it counts.
 
     Raises:
         RuntimeError: the input has more than two dimensions or is of bool; weights are negative or of another number.
@@ -952,11 +922,7 @@ def cov(
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    check_tensor(input, "cov")
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
+    _check_variables("cov", input)
     if input.dtype.name == "bool":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.reshape((1, -1)) if input.ndim < 2 else input
@@ -977,7 +943,7 @@ def cov(
     else:
         degrees = total - correction
     if degrees <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
+        warnings.warn("cov(): degrees of freedom is <= 0", stacklevel=2)
         degrees = 0
     centred = x - mean.unsqueeze(1)
     weighted = centred if weights is None else centred * weights.to(centred.dtype)
@@ -988,9 +954,6 @@ def cov(
 def corrcoef(input: Tensor) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
-    Args:
-        input: `(variables, observations)`, or the observations of one variable.
-
     Raises:
         RuntimeError: the input has more than two dimensions.
 
@@ -999,11 +962,7 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    check_tensor(input, "corrcoef")
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
+    _check_variables("corrcoef", input)
     found = cov(input)
     if not found.ndim:
         return found / found
@@ -1037,7 +996,7 @@ def _range_of(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return nearly the q largest singular values of a matrix and their vectors, by random projection.
+    """Return `(U, S, V)`, nearly the q largest singular values of `A - M` and their vectors, by random projection.
 
     Source: Halko, Martinsson and Tropp, "Finding structure with randomness" (2009), algorithm 5.1.
 
@@ -1046,9 +1005,6 @@ def svd_lowrank(
         q: how many, or a few more than wanted.
         niter: how many iterations of the power method.
         M: what to subtract from A; broadcasts to its shape.
-
-    Returns:
-        `(U, S, V)`: `U diag(S) V^T` is near `A - M`.
 
     Example:
         >>> torch.svd_lowrank(torch.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
@@ -1071,16 +1027,12 @@ def svd_lowrank(
 
 @public()
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """Return nearly the principal components of samples (rows): `svd_lowrank` of A less its mean row.
+    """Return `(U, S, V)`, V nearly the principal directions of samples (rows): `svd_lowrank` of A less its mean row.
 
     Args:
-        A: `(..., m, n)`.
         q: how many; the smallest of 6, m and n by default.
         center: subtract the mean.
         niter: how many iterations of the power method.
-
-    Returns:
-        `(U, S, V)`: the columns of V are the principal directions.
 
     Raises:
         ValueError: `q` or `niter` is out of range.
@@ -1116,7 +1068,7 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the k largest (or smallest) eigenvalues of a symmetric A, or of `A x = B x e`, and their vectors.
+    """Return the k largest (or smallest) eigenvalues, `(..., k)`, of a symmetric A, or of `A x = B x e`; and vectors.
 
     They are computed directly, by `linalg.eigh`, not by iteration: the arguments that steer that have no effect.
 
@@ -1130,9 +1082,6 @@ def lobpcg(
 
     Raises:
         ValueError: A has less than `3 * k` rows.
-
-    Returns:
-        The eigenvalues `(..., k)` and vectors `(..., m, k)`.
 
     Example:
         >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]

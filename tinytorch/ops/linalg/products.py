@@ -22,18 +22,12 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import renamed
+from tinytorch.ops.arguments import tensor_name as _name
 from tinytorch.ops.arithmetic import _older_call, mul, plain
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _unsafe_view
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-
-# C++'s names of the types, which PyTorch's message for `mm` has.
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
-    "uint8": "unsigned char", "bool": "bool",
-}  # fmt: skip
 
 
 # Kernels ------------------------------------------------------------------------------------------
@@ -143,15 +137,10 @@ def _arrays(function: str, *tensors: Any) -> list[Any]:
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(
-                f"{function}(): argument '{names[position]}' (position {position + 1}) must be "
-                "Tensor, "
-                f"not {type(each).__name__}"
+                f"{function}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
             )
     return [each._array for each in tensors]
-
-
-def _name(array: Any) -> str:
-    return dtypes.from_numpy_dtype(array.dtype).tensor_name
 
 
 def _check_mm(a: Any, b: Any) -> None:
@@ -160,7 +149,7 @@ def _check_mm(a: Any, b: Any) -> None:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype != b.dtype:
-        first, second = (_C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
+        first, second = (dtypes.C_NAMES[dtypes.from_numpy_dtype(each.dtype).name] for each in (a, b))
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {first} != {second}. Convert one: x.to(y.dtype)"
         )
@@ -185,8 +174,7 @@ def _check_dot(a: Any, b: Any) -> None:
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}")
     if len(a) != len(b):
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have "
-            "the same number of "
+            f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of "
             f"elements, but got {len(a)} and {len(b)} elements respectively"
         )
 
@@ -224,14 +212,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
     Of two vectors it is the scalar product; of a matrix and a vector the vector `(n, m) @ (m,) -> (n,)`; of two
-    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast.
+    matrices `(n, m) @ (m, p) -> (n, p)`. With more dimensions the last two are matrices, the others broadcast: the
+    result is `(..., n, p)`, without the dimension that a vector does not have.
 
     Args:
-        input: the first tensor, `(..., n, m)` or `(m,)`.
-        other: the second, `(..., m, p)` or `(m,)`.
-
-    Returns:
-        A tensor `(..., n, p)`, without the dimension that a vector does not have.
+        input, other: `(..., n, m)` or `(m,)`, and `(..., m, p)` or `(m,)`.
 
     Raises:
         RuntimeError: the sizes do not match; the dtypes differ; an operand is 0-d.
@@ -455,8 +440,7 @@ def _combined_by_steps(x: Any, product: Any, beta: Any, alpha: Any, whole_produc
     Args:
         x: the addend, of the result's dtype.
         product: the product, as float32.
-        beta: factor of `x`, which is rounded.
-        alpha: factor of the product, which is rounded.
+        beta, alpha: factors of `x`, which is rounded, and of the product, which is rounded.
         whole_product: do not round `alpha * product` before the sum.
         whole_x: do not round `beta * x`.
     """
@@ -486,10 +470,8 @@ def _check_addend(x: Any, shape: tuple[int, ...]) -> None:
     for back in range(1, x.ndim + 1):
         if x.shape[-back] not in (1, shape[-back]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({shape[-back]}) must match the existing size "
-                f"({x.shape[-back]}) "
-                f"at non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  "
-                "Tensor sizes: "
+                f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({x.shape[-back]}) at "
+                f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
                 f"{list(x.shape)}"
             )
 
@@ -510,10 +492,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
-        mat1: a matrix `(n, m)`.
-        mat2: a matrix `(m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        mat1, mat2: matrices `(n, m)` and `(m, p)`.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -547,10 +526,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
     Args:
         x: what is added (`input`), broadcast to `(n,)`.
-        mat: a matrix `(n, m)`.
-        vec: a vector `(m,)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        mat, vec: a matrix `(n, m)` and a vector `(m,)`.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -590,10 +566,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 
     Args:
         x: what is added (`input`), broadcast to `(b, n, p)`.
-        batch1: matrices `(b, n, m)`.
-        batch2: matrices `(b, m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -626,10 +599,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
     Args:
         x: what is added (`input`), broadcast to `(n, p)`.
-        batch1: matrices `(b, n, m)`.
-        batch2: matrices `(b, m, p)`.
-        beta: factor of `x`.
-        alpha: factor of the sum.
+        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
 
     Raises:
         RuntimeError: the dimensions or sizes do not match; the dtypes differ.
@@ -668,10 +638,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
     Args:
         x: what is added (`input`), broadcast to `(n, m)`.
-        vec1: a vector `(n,)`.
-        vec2: a vector `(m,)`.
-        beta: factor of `x`.
-        alpha: factor of the product.
+        vec1, vec2: vectors `(n,)` and `(m,)`.
 
     Raises:
         RuntimeError: `vec1` or `vec2` is no vector; `x` does not broadcast.
@@ -734,15 +701,10 @@ for _op in (addmm, addmv, baddbmm, addbmm, addr):
 
 @public(out="tensordot")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Return the products of `a` and `b` summed over pairs of dimensions.
+    """Return the products of `a` and `b` summed over pairs of dimensions: with the others of `a`, then those of `b`.
 
     Args:
-        a: the first tensor.
-        b: the second.
         dims: how many of the last dimensions of `a` go with as many of the first of `b`; or two lists of equal length.
-
-    Returns:
-        A tensor with the other dimensions of `a`, then those of `b`.
 
     Raises:
         RuntimeError: paired dimensions differ in length; the lists do; the dtypes do.
@@ -855,16 +817,10 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
-    if end == "but":
-        return (
-            f"einsum(): the number of subscripts in the equation ({named}) is more than the "
-            "number of dimensions "
-            f"({operand.ndim}) for operand {k}"
-        )
+    relation = "is more than" if end == "but" else "does not match"
     return (
-        f"einsum(): the number of subscripts in the equation ({named}) does not match the number "
-        "of dimensions "
-        f"({operand.ndim}) for operand {k} {end}"
+        f"einsum(): the number of subscripts in the equation ({named}) {relation} the number of dimensions "
+        f"({operand.ndim}) for operand {k}{'' if end == 'but' else ' ' + end}"
     )
 
 
@@ -872,8 +828,7 @@ def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
     """Return the terms, the output's term (None if there is none), and the operands."""
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least "
-            "one operand and its "
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
             "subscripts list"
         )
     if not isinstance(args[0], str):
@@ -915,9 +870,8 @@ def _letters(text: str, start: int, where: str) -> list[Any]:
             letters.append(letter)
         elif letter != " ":
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {start + i} in the equation string, "
-                "subscripts must be "
-                "in [a-zA-Z]"
+                f"einsum(): invalid subscript given at index {start + i} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
             )
         i += 1
     return letters
@@ -967,9 +921,8 @@ def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
             j = term.index(letter, i + 1)
             if x.shape[i] != x.shape[j]:
                 raise RuntimeError(
-                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes "
-                    "don't match, "
-                    f"{x.shape[j]} != {x.shape[i]}"
+                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes don't match, {x.shape[j]} "
+                    f"!= {x.shape[i]}"
                 )
             x = x.diagonal(0, i, j).movedim(-1, i)
             del term[j]
@@ -985,8 +938,7 @@ def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
             if length != seen and 1 not in (length, seen):
                 name = "..." if isinstance(letter, tuple) else letter
                 raise RuntimeError(
-                    f"einsum(): subscript {name} has size {length} for operand {k} which does "
-                    "not broadcast with "
+                    f"einsum(): subscript {name} has size {length} for operand {k} which does not broadcast with "
                     f"previously seen size {seen}"
                 )
             lengths[letter] = length if seen == 1 else seen
@@ -1085,10 +1037,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
                 [12.]])
     """
     warnings.warn(
-        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-        "torch.linalg.multi_dot "
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
-        UserWarning,
         stacklevel=2,
     )
     for each in matrices:
@@ -1103,8 +1053,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
     The first and the last may be vectors.
 
-    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to
-        Algorithms", section 14.2.
+    Source: the dynamic programme of Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 14.2.
 
     Raises:
         RuntimeError: there are fewer than two; one is not a matrix; the sizes do not match.
@@ -1126,7 +1075,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
         if each._array.dtype != chain[0]._array.dtype:
-            first_name, name = (_C_NAMES.get(t.dtype.name) for t in (chain[0], each))
+            first_name, name = (dtypes.C_NAMES.get(t.dtype.name) for t in (chain[0], each))
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
                 f"{first_name} and tensor {k} {name}"
@@ -1136,8 +1085,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
             raise RuntimeError(f"multi_dot(): tensor {k} must be {kind} but got {each.ndim}D")
         if k and chain[k - 1].shape[1] != each.shape[0]:
             raise RuntimeError(
-                f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} "
-                "and "
+                f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} and "
                 f"{list(tensors[k].shape)} cannot be multiplied"
             )
     product = _multiplied(chain, *_best_order([chain[0].shape[0], *[each.shape[1] for each in chain]]))

@@ -24,7 +24,7 @@ from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import int64
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, check_tensors
+from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.create import zeros, zeros_like
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
@@ -49,7 +49,6 @@ def check_matrix(
 
     Args:
         function: the public name, such as "linalg.inv".
-        x: the argument.
         argument, position: which argument it is.
         square: whether the matrices must be.
         kernel: the name in PyTorch's message, where it is another one, for dtypes that its kernel does not have.
@@ -72,14 +71,13 @@ def check_matrix(
 def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: bool = False) -> None:
     """Raise PyTorch's error unless the elements are float32 or float64 (with `low`, any floating type)."""
     kind = x.dtype
+    if kind.is_floating_point and (low or kind.itemsize >= 4):
+        return
+    if kernel is not None:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
     if not kind.is_floating_point:
-        if kernel is not None:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
         raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind.tensor_name}")
-    if kind.itemsize < 4 and not low:
-        if kernel is not None:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.tensor_name}'")
-        raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
+    raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind.tensor_name}")
 
 
 def half_name(x: Any, kernel: str) -> str | None:
@@ -93,13 +91,11 @@ def identity(x: Tensor, n: int) -> Tensor:
     return eye(n, dtype=x.dtype)
 
 
-def raise_first(info: Tensor, message: Any) -> None:
-    """Raise LinAlgError with `message(which, code)` for the first code that is not 0."""
-    codes = info._array
-    if codes.any():
-        flat = codes.reshape(-1)
-        k = int(np.flatnonzero(flat)[0])
-        raise LinAlgError(message(kernels.batch_words(k if codes.ndim else None), int(flat[k])))
+def raise_first(info: Tensor, message: str) -> None:
+    """Raise LinAlgError for the first code that is not 0, with `{which}` matrix and code `{k}` in the message."""
+    if info._array.any():
+        which, k = kernels.first_failure(info._array)
+        raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
 
 def check_sides(function: str, A: Tensor, B: Tensor, left: bool) -> None:
@@ -180,14 +176,11 @@ def inv(A: Tensor) -> Tensor:
 
 @public("linalg.inv_ex", out="exact", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """Return the inverses and, per matrix, 0 or the column (from 1) where inverting it failed.
+    """Return a named tuple `(inverse, info)`: the inverses and, per matrix, 0 or the column (from 1) where it failed.
 
     Args:
         A: `(..., n, n)`.
         check_errors: raise LinAlgError if one fails.
-
-    Returns:
-        A named tuple `(inverse, info)`.
 
     Raises:
         RuntimeError: A is no square matrix; with `check_errors` also (a LinAlgError) if one is singular.
@@ -201,10 +194,8 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     if check_errors:
         raise_first(
             info,
-            lambda which, k: (
-                f"linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be "
-                "completed because the input matrix is singular."
-            ),
+            "linalg.inv_ex: {which}The diagonal element {k} is zero, the inversion could not be completed because the "
+            "input matrix is singular.",
         )
     return return_types.linalg_inv_ex((inverse, info))
 
@@ -309,10 +300,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 @public("linalg.solve_ex", out="exact")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return the solution of `A X = B` (or `X A = B`) and, per A, 0 or the column (from 1) of its first zero pivot.
-
-    Returns:
-        A named tuple `(result, info)`.
+    """Return `(result, info)`: X of `A X = B` or `X A = B`; per A, 0 or the column (from 1) of its first zero pivot.
 
     Example:
         >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 1)).info
@@ -320,10 +308,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     """
     solution, info = _solve_info(A, B, left, _system(A, B, left))
     if check_errors:
-        raise_first(
-            info,
-            lambda which, k: f"torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.",
-        )
+        raise_first(info, "torch.linalg.solve_ex: {which}The solver failed because the input matrix is singular.")
     return return_types.linalg_solve_ex((solution, info))
 
 
@@ -353,8 +338,7 @@ def solve_triangular(
         input: A, `(..., n, n)`; the other triangle is not read.
         B: `(..., n, k)`; the result has the dtype of A.
         upper: which triangle of A counts.
-        left: whether A stands to the left of X.
-        unitriangular: take the diagonal of A as ones.
+        left, unitriangular: A stands to the left of X; its diagonal is taken as ones.
 
     Raises:
         RuntimeError: shapes do not match.
@@ -380,8 +364,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
     """Return the X of `tensordot(A, X, X.ndim) = B`.
 
     Args:
-        input: A.
-        other: B.
+        input, other: A and B.
         dims: dimensions of A to move to the end first.
 
     Raises:
@@ -552,6 +535,9 @@ def _lstsq(x: Any, y: Any, bound: float, driver: str) -> Any:
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """Return the X that makes the norm of `A X - B` smallest, and of those the smallest.
 
+    It is a named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
+    unless m > n, all ranks are n and the driver is not "gelsy".
+
     Args:
         input: A, `(..., m, n)`.
         b: B, `(..., m, k)`, or vectors `(..., m)`.
@@ -559,10 +545,6 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
             epsilon.
         driver: LAPACK's names of algorithms say what is returned: "gelsy" (the default) the rank, "gelsd" and "gelss"
             the rank and the singular values, "gels" neither. All are computed by singular values here.
-
-    Returns:
-        A named tuple `(solution, residuals, rank, singular_values)`; the residuals are sums of squares, and empty
-        unless m > n, all ranks are n and the driver is not "gelsy".
 
     Raises:
         RuntimeError: shapes do not match; the dtypes differ; there is no such driver.
@@ -620,9 +602,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-@op(name="LinalgMatrixExp", x=_exponential_x)
-def _exponential(x: Any) -> Any:
-    return kernels.exponential(x)
+_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x)
 
 
 @public(also="linalg.matrix_exp", method=True)
@@ -637,8 +617,7 @@ def matrix_exp(input: Tensor) -> Tensor:
         tensor([[1., 1.],
                 [0., 1.]])
 
-    Source:
-        Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
+    Source: Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
     """
     check_matrix("linalg.matrix_exp", input, "input", low=True)
     return _exponential(input)

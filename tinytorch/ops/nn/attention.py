@@ -14,8 +14,9 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import autocast
+from tinytorch.ops.arguments import check_tensor, check_tensors, tensor_name
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.products import _C_NAMES, _check_bmm
+from tinytorch.ops.linalg.products import _check_bmm
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.rearrange import constant_pad
@@ -73,8 +74,7 @@ def _attention_rule(
 )
 def _attention(query: Any, key: Any, value: Any, attn_mask: Any, keep: Any, is_causal: bool, scale: float) -> Any:
     if query.dtype.kind not in FLOATS:
-        name = dtypes.from_numpy_dtype(query.dtype).tensor_name
-        raise RuntimeError(f"expected scalar type Float but found {name}")
+        raise RuntimeError(f"expected scalar type Float but found {tensor_name(query)}")
     return attention.forward(query, key, value, attn_mask, keep, is_causal, scale)
 
 
@@ -103,21 +103,16 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return `softmax(query @ key.T * scale + attn_mask) @ value`.
+    """Return `softmax(query @ key.T * scale + attn_mask) @ value`, of shape (*, L, Ev).
 
     Args:
-        query: shape (*, L, E).
-        key: shape (*, S, E).
-        value: shape (*, S, Ev).
+        query, key, value: shapes (*, L, E), (*, S, E) and (*, S, Ev).
         attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
             to add. A query that may attend to nothing gets zeros.
         dropout_p: the probability with which attention weights are dropped; it is up to you to give 0 in evaluation.
         is_causal: each query attends to the keys up to its own place only.
         scale: by default `1 / sqrt(E)`.
         enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
-
-    Returns:
-        A tensor of shape (*, L, Ev).
 
     Raises:
         RuntimeError: both `attn_mask` and `is_causal` are given; shapes or dtypes do not fit.
@@ -169,13 +164,9 @@ def scaled_dot_product_attention(
 
 def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
     name = "scaled_dot_product_attention"
-    for position, (what, each) in enumerate((("query", query), ("key", key), ("value", value))):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"{name}(): argument '{what}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
-            )
+    check_tensors(name, query=query, key=key, value=value)
     if not query.dtype is key.dtype is value.dtype:
-        found = [_C_NAMES[each.dtype.name] for each in (query, key, value)]
+        found = [dtypes.C_NAMES[each.dtype.name] for each in (query, key, value)]
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{found[0]} key.dtype: {found[1]} and value.dtype: {found[2]} instead."
@@ -187,12 +178,11 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
         )
     if attn_mask is None:
         return
-    if not isinstance(attn_mask, Tensor):
-        raise TypeError(f"{name}(): argument 'attn_mask' (position 4) must be Tensor, not {type(attn_mask).__name__}")
+    check_tensor(attn_mask, name, "attn_mask", 4)
     if attn_mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{_C_NAMES[attn_mask.dtype.name]} and  query.dtype: {_C_NAMES[query.dtype.name]} instead."
+            f"{dtypes.C_NAMES[attn_mask.dtype.name]} and  query.dtype: {dtypes.C_NAMES[query.dtype.name]} instead."
         )
     if is_causal:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
@@ -347,36 +337,27 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the attention of several heads, and its weights: what `nn.MultiheadAttention` computes.
 
+    The result is (L, N, E) or (L, E); the weights are (N, L, S) or (L, S), with a dimension of the heads before L
+    unless they are averaged; None unless they are needed.
+
     Args:
-        query: shape (L, N, E), or (L, E) without a batch.
-        key: shape (S, N, Ek), or (S, Ek).
-        value: shape (S, N, Ev), or (S, Ev).
+        query, key, value: shapes (L, N, E), (S, N, Ek) and (S, N, Ev), or without the batch (L, E), (S, Ek), (S, Ev).
         embed_dim_to_check: what E must be.
         num_heads: among how many heads the E features are divided.
-        in_proj_weight: the weights of the three projections, (3 E, E).
-        in_proj_bias: their biases, (3 E,), or None.
-        bias_k: one more key, (1, 1, E), with `bias_v` as its value; or None.
-        bias_v: see `bias_k`.
+        in_proj_weight, in_proj_bias: the weights and biases (or None) of the three projections, (3 E, E) and (3 E,).
+        bias_k, bias_v: one more key and its value, (1, 1, E); or None.
         add_zero_attn: whether there is one more key and value of zeros.
         dropout_p: the probability with which attention weights are dropped in training.
-        out_proj_weight: the weight of the projection of the result, (E, E).
-        out_proj_bias: its bias, (E,), or None.
+        out_proj_weight, out_proj_bias: those of the projection of the result, (E, E) and (E,) or None.
         training: whether to drop.
         key_padding_mask: (N, S) or (S,), True (or -inf) at keys that nobody attends to.
         need_weights: whether to return the weights.
         attn_mask: (L, S) or (N * heads, L, S), True (or -inf) where not to attend.
         use_separate_proj_weight: take the three weights below instead of `in_proj_weight`.
-        q_proj_weight: (E, E).
-        k_proj_weight: (E, Ek).
-        v_proj_weight: (E, Ev).
-        static_k: keys (N * heads, S, E / heads) instead of the projected ones.
-        static_v: values instead of the projected ones.
+        q_proj_weight, k_proj_weight, v_proj_weight: (E, E), (E, Ek) and (E, Ev).
+        static_k, static_v: keys and values (N * heads, S, E / heads) instead of the projected ones.
         average_attn_weights: whether the weights are the mean over the heads.
         is_causal: a hint that `attn_mask` is the causal mask.
-
-    Returns:
-        The result, (L, N, E) or (L, E), and the weights, (N, L, S) or (L, S), with a dimension of the heads before L
-        unless they are averaged; None unless they are needed.
 
     Raises:
         AssertionError: shapes do not fit.

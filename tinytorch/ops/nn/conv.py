@@ -17,7 +17,7 @@ from tinytorch.kernels import conv as kernels
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.shape import channels_last, with_channels_last
 from tinytorch.ops import autocast
-from tinytorch.ops.linalg.products import _C_NAMES
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -78,7 +78,8 @@ def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, di
     return _formatted(out, y, w)
 
 
-@op(
+_conv_weight = op_of(
+    kernels.conv_weight,
     name="ConvolutionBackward",
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
         y, g, None, x_shape[2:], stride, padding, dilation, groups
@@ -87,8 +88,6 @@ def _conv_input(y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, di
         x, g, None, stride, padding, dilation, groups, y_shape[2:]
     ),
 )
-def _conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
-    return kernels.conv_weight(x, y, kernel, stride, padding, dilation, groups)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -123,23 +122,13 @@ def _times(sizes: Sequence[int]) -> str:
     return " x ".join(str(each) for each in sizes)
 
 
-def _name(tensor: Tensor) -> str:
-    return str(dtypes.from_numpy_dtype(tensor._array.dtype).tensor_name)
-
-
 def _settings(
     name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any, same: bool = False
 ) -> list[Sizes]:
     """Check the arguments' types; return the settings with an entry per dimension of the weight.
 
     Args:
-        name: the public name.
-        dims: the number of spatial dimensions.
-        input: the tensor, with or without a batch.
-        weight: the kernels.
-        bias: a tensor, or None.
         settings: stride, padding, dilation, ... by name.
-        groups: the number of groups.
         same: the padding is "same", where PyTorch looks at the weight's dimensions first.
     """
     given = {"input": input, "weight": weight}
@@ -222,10 +211,10 @@ def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool
 
 def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
     if b is not None and x.dtype is not b.dtype:
-        first, second = _C_NAMES[x.dtype.name], _C_NAMES[b.dtype.name]
+        first, second = dtypes.C_NAMES[x.dtype.name], dtypes.C_NAMES[b.dtype.name]
         raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
     if x.dtype is not w.dtype:
-        raise RuntimeError(f"expected scalar type {_name(x)} but found {_name(w)}")
+        raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {w.dtype.tensor_name}")
     if x.dtype is dtypes.bool:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     if 0 in w.shape[2:]:
@@ -325,19 +314,11 @@ def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of signals.
+    """Return the convolution (cross-correlation) of signals, of shape (N, O, M) or (O, M).
 
     Args:
-        input: shape (N, C, L) or (C, L).
-        weight: shape (O, C / groups, k).
-        bias: shape (O,).
-        stride: how far the kernel moves from place to place.
-        padding: zeros on both sides; "valid" is none, "same" as many as keep the length.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
-
-    Returns:
-        A tensor of shape (N, O, M) or (O, M).
+        input, weight, bias: shapes (N, C, L) or (C, L), (O, C / groups, k) and (O,).
+        stride, padding, dilation, groups: as for `conv2d`.
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
@@ -357,21 +338,16 @@ def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of images.
+    """Return the convolution (cross-correlation) of images, of shape (N, O, H', W') or (O, H', W').
 
     It needs memory for about a million numbers besides the result, however large the batch is.
 
     Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        weight: shape (O, C / groups, kH, kW).
-        bias: shape (O,).
+        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (O, C / groups, kH, kW) and (O,).
         stride: how far the kernel moves from place to place, one number or one per dimension.
         padding: zeros on each side, one number or one per dimension; "valid" is none, "same" as many as keep the size.
         dilation: the distance of the kernel's elements.
         groups: channels are convolved in so many groups apart.
-
-    Returns:
-        A tensor of shape (N, O, H', W') or (O, H', W').
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative.
@@ -380,8 +356,7 @@ def conv2d(
         >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
         torch.Size([1, 2, 4, 4])
 
-    Source:
-        Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
+    Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
     """
     if autocast.on:
         input, weight, bias = autocast.lowered(input, weight, bias)
@@ -442,20 +417,16 @@ def conv_transpose2d(
 ) -> Tensor:  # fmt: skip
     """Return the transposed convolution of images: the gradient of `conv2d` by its input.
 
+    Its shape is (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
+    output_padding + 1.
+
     Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        weight: shape (C, O / groups, kH, kW).
-        bias: shape (O,).
+        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (C, O / groups, kH, kW) and (O,).
         stride: the distance of what neighbours in the input add to.
         padding: how much is cut off on each side.
-        output_padding: rows and columns added at one side: several sizes of an input give one size
-            of an output, and this says which is meant.
-        groups: channels are convolved in so many groups apart.
-        dilation: the distance of the kernel's elements.
-
-    Returns:
-        A tensor of shape (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding +
-        dilation * (kH - 1) + output_padding + 1.
+        output_padding: rows and columns added at one side: several sizes of an input give one size of an output, and
+            this says which is meant.
+        groups, dilation: as for `conv2d`.
 
     Raises:
         RuntimeError: shapes or dtypes do not go together; a setting is negative; nothing is left;
@@ -494,9 +465,7 @@ def convolution(
     """Return the convolution, or transposed one, of batches of as many dimensions as the weight has.
 
     Args:
-        input: `(N, C, *)`.
-        weight: `(O, C / groups, *)`; of a transposed one `(C, O / groups, *)`.
-        bias: `(O,)` or None.
+        input, weight, bias: `(N, C, *)`, `(O, C / groups, *)` (transposed: `(C, O / groups, *)`), `(O,)` or None.
         stride, padding, dilation, groups: as for `conv2d`.
         transposed: whether it is the transposed convolution; see `conv_transpose2d`.
         output_padding: what is added to the sizes of a transposed one.
@@ -522,16 +491,11 @@ def convolution(
 
 @public(also="nn.functional.conv_tbc", autocast="low")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return the convolution of signals whose dimensions are time, batch, channels.
+    """Return the convolution, `(T + 2 * pad - k + 1, N, O)`, of signals whose dimensions are time, batch, channels.
 
     Args:
-        input: shape (T, N, C).
-        weight: shape (k, C, O).
-        bias: shape (O,).
+        input, weight, bias: shapes (T, N, C), (k, C, O) and (O,).
         pad: zeros at both ends of the time.
-
-    Returns:
-        A tensor of shape (T + 2 * pad - k + 1, N, O).
 
     Raises:
         RuntimeError: shapes or dtypes do not go together.
@@ -551,7 +515,9 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
     if input.dtype is not weight.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}")
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {input.dtype.tensor_name} and {weight.dtype.tensor_name}"
+        )
     x, w = input.permute(1, 2, 0), weight.permute(2, 1, 0)
     out: Tensor = _conv(x, w, bias, (1,), (pad,), (1,), 1, None)
     return out.permute(2, 0, 1)
@@ -560,20 +526,21 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 # Columns of images --------------------------------------------------------------------------------
 
 
-@op(
+_unfold = op_of(
+    kernels.unfold,
     name="Im2Col",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
 )
-def _unfold(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    return kernels.unfold(x, kernel, dilation, padding, stride)
 
 
-@op(name="Col2Im", x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride))
-def _fold(x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    return kernels.fold(x, size, kernel, dilation, padding, stride)
+_fold = op_of(
+    kernels.fold,
+    name="Col2Im",
+    x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),
+)
 
 
-def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
+def _pairs(name: str, **settings: Any) -> list[Sizes]:
     """Return the settings of `unfold` and `fold`, two numbers each."""
     found: list[Sizes] = []
     for key, value in settings.items():
@@ -595,25 +562,20 @@ def _pairs(name: str, settings: dict[str, Any]) -> list[Sizes]:
 
 def _check_columns(name: str, x: Tensor) -> None:
     if x._array.dtype.kind in "iu":
-        kind = dtypes.from_numpy_dtype(x._array.dtype).tensor_name
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.tensor_name}'")
 
 
 @public("nn.functional.unfold")
 def unfold(
     input: Tensor, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
 ) -> Tensor:
-    """Return the sliding blocks of images as columns.
+    """Return the sliding blocks of images as columns, shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
         kernel_size: of a block.
-        dilation: the distance of a block's elements.
+        dilation, stride: the distances of a block's elements, and of the blocks.
         padding: zeros on each side.
-        stride: the distance of the blocks.
-
-    Returns:
-        A tensor of shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
 
     Raises:
         RuntimeError: no block fits in; the shape or a setting is wrong.
@@ -625,8 +587,9 @@ def unfold(
         tensor([[0., 1., 3., 4.],
                 [1., 2., 4., 5.]])
     """
-    settings = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
-    kernel, dilations, paddings, strides = _pairs("unfold", settings)
+    kernel, dilations, paddings, strides = _pairs(
+        "unfold", kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
@@ -650,18 +613,13 @@ def fold(
     input: Tensor, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1,
     padding: SizeOrInt = 0, stride: SizeOrInt = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the images that blocks, given as columns, add up to; arguments as `unfold`.
+    """Return the images, (N, C, H, W) or (C, H, W), that blocks, given as columns, add up to; arguments as `unfold`.
 
     Args:
         input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
         output_size: height and width of the images.
-        kernel_size: of a block.
-        dilation: the distance of a block's elements.
         padding: how much is cut off on each side.
-        stride: the distance of the blocks.
-
-    Returns:
-        A tensor of shape (N, C, H, W) or (C, H, W).
+        kernel_size, dilation, stride: as for `unfold`.
 
     Raises:
         RuntimeError: the sizes do not go together.
@@ -672,14 +630,9 @@ def fold(
         >>> torch.nn.functional.fold(x, (1, 3), (1, 2))
         tensor([[[0., 2., 2.]]])
     """
-    settings = {
-        "output_size": output_size,
-        "kernel_size": kernel_size,
-        "dilation": dilation,
-        "padding": padding,
-        "stride": stride,
-    }
-    size, kernel, dilations, paddings, strides = _pairs("fold", settings)
+    size, kernel, dilations, paddings, strides = _pairs(
+        "fold", output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
     if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "

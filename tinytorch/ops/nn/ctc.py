@@ -86,8 +86,7 @@ def ctc_loss(
     Args:
         log_probs: log-probabilities of the classes, shape (T, N, C) or (T, C).
         targets: labels, shape (N, S), or all one after another.
-        input_lengths: of the sequences, (N,).
-        target_lengths: of the targets, (N,).
+        input_lengths, target_lengths: of the sequences and the targets, (N,).
         blank: the class that stands for no label.
         reduction: 0 for each sequence's own, 1 for the mean (each divided by its target's length), 2 for the sum.
         zero_infinity: 0 for targets that are too long for their sequences, and no gradient.
@@ -100,8 +99,7 @@ def ctc_loss(
         >>> torch.ctc_loss(even, torch.tensor([[1]]), (2,), (1,)).exp()  # 3 of 4 sequences of two read as "1"
         tensor([1.3333])
 
-    Source:
-        Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
+    Source: Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent
         Neural Networks", 2006.
     """
     batched = log_probs.ndim == 3

@@ -38,8 +38,7 @@ def embedding(
     """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in another order.
 
     Args:
-        weight: shape (rows, width).
-        indices: int64 or int32 of any shape (*).
+        weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
         padding_idx: the row that gets no gradient; -1 for none.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up.
         sparse: left out (NotImplementedError).
@@ -68,8 +67,7 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
     Args:
-        weight: the rows, `(n, d)`.
-        indices: int64 or int32, of any shape.
+        weight, indices: the rows, `(n, d)`, and int64 or int32, of any shape.
         max_norm: the largest norm.
         norm_type: the p of the p-norm.
 
@@ -126,20 +124,17 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`.
 
+    First these, shape (bags, width); then the bag of each index, the length of each bag (rows left out not counted),
+    and the row of each maximum: of these, for sums, only zeros and nothing.
+
     Args:
-        weight: shape (rows, width).
-        indices: int64 or int32, one dimension.
+        weight, indices: shape (rows, width), and int64 or int32, one dimension.
         offsets: where each bag begins in `indices`.
-        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
         mode: 0 for sums, 1 for means, 2 for maxima.
-        sparse: left out (NotImplementedError).
+        scale_grad_by_freq, sparse: as for `embedding`.
         per_sample_weights: what to multiply each row with, for sums.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.
-
-    Returns:
-        The result, shape (bags, width); then the bag of each index, the length of each bag (rows left out not
-        counted), and the row of each maximum: of these, for sums, only zeros and nothing.
 
     Raises:
         RuntimeError: the offsets do not fit, or an index is out of range.

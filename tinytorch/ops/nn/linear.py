@@ -54,15 +54,11 @@ def _column_sums(x: Any) -> Any:
 @public("nn.functional.linear", out="exact", autocast="op")
 @op(name="Mm", overload=("bias", "AddmmBackward0"), x=_linear_x, weight=_linear_weight, bias=_linear_bias)
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """Return `x @ weight.T + bias`.
+    """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
     Args:
         x: shape (*, in_features), with any number of leading dimensions.
-        weight: shape (out_features, in_features), or (in_features,).
-        bias: shape (out_features,), or what broadcasts to that.
-
-    Returns:
-        A tensor of shape (*, out_features); of shape (*) for a weight of one dimension.
+        weight, bias: (out_features, in_features) or (in_features,), and (out_features,) or what broadcasts to that.
 
     Raises:
         RuntimeError: the shapes do not fit, or the dtypes differ; convert with `.to(dtype)`.
@@ -172,9 +168,7 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
         features = weight.shape[0]
         if bias.ndim and bias.shape[-1] not in (1, features):
             raise RuntimeError(
-                f"The expanded size of the tensor ({features}) must match the existing size "
-                f"({bias.shape[-1]}) at "
-                f"non-singleton dimension 1.  Target sizes: [{math.prod(x.shape[:-1])}, "
-                f"{features}].  "
-                f"Tensor sizes: {list(bias.shape)}"
+                f"The expanded size of the tensor ({features}) must match the existing size ({bias.shape[-1]}) at "
+                f"non-singleton dimension 1.  Target sizes: [{math.prod(x.shape[:-1])}, {features}].  Tensor sizes: "
+                f"{list(bias.shape)}"
             )

@@ -26,8 +26,7 @@ def _of_difference(name: str, kernel_name: str, values: Any, slope: Any) -> Any:
     """Return the op `loss(x, y, reduction, parameter)` of a loss that depends on x - y alone.
 
     Args:
-        name: the node's.
-        kernel_name: PyTorch's name of the kernel, for the error.
+        name, kernel_name: the node's, and for the error that of PyTorch's kernel.
         values: the losses, given the array x - y and the parameter.
         slope: their derivative, given the tensor x - y and the parameter.
     """
@@ -61,15 +60,11 @@ smooth_l1_loss = _of_difference(
 huber_loss = _of_difference("HuberLoss", "huber_cpu", _huber, lambda d, delta: hardtanh(d, -delta, delta))
 
 
-def _bce_slope_x(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    return g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2)
-
-
 #: The derivative of the binary cross entropy. Near 0 and 1, its own is another than that of its kernel: PyTorch's.
 _bce_slope = pointwise(
     "bce_slope",
     lambda x, y: (x - y) / np.maximum((1 - x) * x, 1e-12),
-    x=_bce_slope_x,
+    x=lambda g, x, y: g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2),
     y=lambda g, x: -g / ((1 - x) * x).clamp(min=1e-12),
     node_name="BinaryCrossEntropyBackward",
 )
@@ -150,11 +145,7 @@ def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
 _soft_margin_slope = pointwise("soft_margin_slope", _logistic, u=_logistic_u)
 
 
-def _soft_margin_x(g: Tensor, x: Tensor, y: Tensor, reduction: str) -> Tensor:
-    return _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x))
-
-
-@op(x=_soft_margin_x, y=None)
+@op(x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)), y=None)
 def soft_margin_loss(x: Any, y: Any, reduction: str) -> Any:
     """Return the mean, sum or array of `log(1 + exp(-y * x))`; y broadcasts to the shape of x."""
     wide = activation.widened(x)
@@ -203,7 +194,7 @@ def _cross_entropy_x(
     weight: Any,
     ignore_index: int,
     reduction: str,
-    label_smoothing: float,
+    label_smoothing: Any,
     slope: Any,
 ) -> Tensor:
     dim = 0 if x._array.ndim == 1 else 1

@@ -63,9 +63,7 @@ def _from_normal(
 
     Args:
         g: the gradient of the result, (N, C, *).
-        normal: of the shape of `g`, or with the channels in groups.
-        scale: broadcasts with `normal`.
-        weight: (C,), or None.
+        normal: of the shape of `g`, or with the channels in groups; `scale` broadcasts with it.
         dims: those of `normal` that its statistics are of.
         needs: which gradients are wanted.
     """
@@ -242,10 +240,8 @@ def batch_norm(
 
     Args:
         input: shape (N, C, *).
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        running_mean: the running mean of the channels, changed in place in training.
-        running_var: the running variance.
+        weight, bias: a factor and a summand for each channel, shape (C,).
+        running_mean, running_var: the running mean and variance of the channels, changed in place in training.
         training: normalise by the statistics of this batch, not by the running ones.
         momentum: by which part the running statistics move towards those of the batch.
         eps: keeps the divisor from 0.
@@ -260,8 +256,7 @@ def batch_norm(
         tensor([[-1.],
                 [ 1.]])
 
-    Source:
-        Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
+    Source: Ioffe and Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
         Shift", 2015.
     """
     momentum = _check_momentum("batch_norm", momentum)
@@ -300,15 +295,8 @@ def instance_norm(
     """Return `input` with each channel of each sample normalised; see `nn.functional.instance_norm`.
 
     Args:
-        input: shape (N, C, *).
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        running_mean: the running mean of the channels, changed in place with `use_input_stats`.
-        running_var: the running variance.
-        use_input_stats: normalise by each instance's own statistics, not by the running ones.
-        momentum: by which part the running statistics move.
-        eps: keeps the divisor from 0.
-        cudnn_enabled: ignored.
+        use_input_stats: normalise by each instance's own statistics, not by the running ones, which it changes.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: sizes or dtypes do not fit; there are no running statistics to use.
@@ -319,8 +307,7 @@ def instance_norm(
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
 
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    Source: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
     check_tensor(input, "instance_norm", "input")
     if not use_input_stats and (running_mean is None or running_var is None):
@@ -350,13 +337,10 @@ def _group_rule(
 ) -> Any:
     if mean is not None:
         return _chosen(needs, _group_norm_grad(g, x, weight, mean, scale, needs[0]))
-    normal, differentiable = _normalised(_grouped(_wide(x), groups), [2], eps)
-    return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
-
-
-def _grouped(x: Tensor, groups: int) -> Tensor:
     samples = x._array.shape[0]
-    return x.reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
+    grouped = _wide(x).reshape([samples, groups, x._array.size // (samples * groups) if samples else 0])
+    normal, differentiable = _normalised(grouped, [2], eps)
+    return _from_normal(_wide(g), normal, differentiable, weight, [2], needs)
 
 
 @op(joint=_group_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"), name="NativeGroupNorm")
@@ -378,12 +362,8 @@ def group_norm(
     """Return `input` with each group of channels of each sample normalised.
 
     Args:
-        input: shape (N, C, *).
         num_groups: into how many groups the channels are divided.
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        eps: keeps the divisor from 0.
-        cudnn_enabled: ignored.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
@@ -392,8 +372,7 @@ def group_norm(
         >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
-    Source:
-        Wu and He, "Group Normalization", 2018.
+    Source: Wu and He, "Group Normalization", 2018.
     """
     check_tensor(input, "group_norm", "input")
     shape = [*input._array.shape]
@@ -425,14 +404,9 @@ def native_group_norm(
     """Return what `group_norm` does, and mean and `1 / sqrt(variance + eps)` of each group, shape (N, group).
 
     Args:
-        input: N * C * HxW elements.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
-        N: the number of samples.
-        C: the number of channels.
-        HxW: the number of places.
+        input: N * C * HxW elements: N samples of C channels of HxW places.
         group: the number of groups.
-        eps: keeps the divisor from 0.
+        weight, bias, eps: as for `batch_norm`.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0, 5.0, 5.0]])
@@ -458,22 +432,18 @@ def check_normalized_shape(
     shape = tuple(given)
     if not shape:
         raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            "element, but got "
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
     for what, each in (("weight", weight), ("bias", bias)):
-        if each is None:
-            continue
-        if each.shape != shape:
+        if each is not None and each.shape != shape:
             raise RuntimeError(
                 f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
                 f"{list(each.shape)} and normalized_shape = {list(shape)}"
             )
     if input.ndim < len(shape) or input.shape[-len(shape) :] != shape:
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"{start}{', '.join(map(str, shape))}], "
+            f"Given normalized_shape={list(shape)}, expected input with shape {start}{', '.join(map(str, shape))}], "
             f"but got input of size{list(input.shape)}"
         )
     for each in (weight, bias):
@@ -511,14 +481,7 @@ def native_layer_norm(
 
 
 def _layer_norm_rule(
-    g: Tensor,
-    needs: tuple[bool, ...],
-    x: Tensor,
-    normalized_shape: tuple[int, ...],
-    weight: Any,
-    eps: float,
-    mean: Any,
-    scale: Any,
+    g: Tensor, needs: Any, x: Tensor, normalized_shape: Any, weight: Any, eps: float, mean: Any, scale: Any
 ) -> Any:
     if mean is not None:
         weights = None if weight is None else weight._array
@@ -531,9 +494,7 @@ def _layer_norm_rule(
         g, x = g.float(), x.float()
     dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     leading = tuple(range(x.ndim - len(normalized_shape)))
-    mean = x.mean(dims, keepdim=True)
-    scale = ((x - mean) ** 2).mean(dims, keepdim=True).add(eps).rsqrt()
-    normal = (x - mean) * scale
+    normal, scale = _normalised(x, dims, eps)
     grad = grad_weight = grad_bias = None
     if needs[0]:
         slope = g if weight is None else g * weight

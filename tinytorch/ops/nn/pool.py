@@ -24,7 +24,7 @@ from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops import random
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.nn.resample import resampling
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
@@ -124,10 +124,6 @@ def _check_adaptive(name: str, input: Tensor, n: int) -> None:
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
             f"{list(shape)} with dimension {first + shape[first:].index(0)} being empty"
         )
-
-
-def _refuse(kernel: str, input: Tensor) -> None:
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
 
 
 def _sliding(
@@ -310,15 +306,10 @@ def _corner_pick(x: Any, right: Any, lower: Any) -> Any:
 
 
 def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
-    """Return what pools planes one row high as lines (C, L) or (N, C, L) are to be pooled, as PyTorch does it.
+    """Return lines (C, L) or (N, C, L) as planes one row high, as PyTorch pools them, and the arguments for these.
 
     Args:
-        name: the public name.
-        input: the lines.
         *arguments: kernel size, stride, padding and dilation, as many as there are.
-
-    Returns:
-        The planes, and the arguments for two dimensions.
     """
     _check_lines(name, input)
     pairs: list[Any] = []
@@ -353,7 +344,7 @@ def max_pool(
     )
     x = input._array
     if x.dtype.kind in ("b", "c") or (n == 1 and x.dtype.kind in "iu"):
-        _refuse("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input)
+        raise refused("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input._array)
     spatial = x.shape[x.ndim - n :]
     recording = n > 1 and (return_indices or _recording(input))
     if (
@@ -468,7 +459,7 @@ def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tup
     spatial = _sizes(name, input, n)
     _check_adaptive(name, input, n)
     if input._array.dtype.kind not in FLOATS:
-        _refuse("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input)
+        raise refused("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input._array)
     windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
     out, index = _adaptive_max_pools[n](input, windows)
     return out, index
@@ -507,7 +498,7 @@ def fractional_max_pool(
     batch = 1 if len(shape) == n + 1 else shape[0]
     if samples is None:
         if input._array.dtype.kind not in FLOATS:
-            _refuse("check_uniform_bounds", input)
+            raise refused("check_uniform_bounds", input._array)
         samples = random.rand(batch, shape[-n - 1], n, dtype=input.dtype)
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
     sizes = _ints(name, "output_size", 3, output_size, n)
@@ -566,7 +557,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
             f"with shape: {list(indices._array.shape)}"
         )
     if input._array.dtype.kind not in FLOATS:
-        _refuse("max_unpool3d" if n == 3 else "max_unpool2d", input)
+        raise refused("max_unpool3d" if n == 3 else "max_unpool2d", input._array)
     index = indices._array
     size = math.prod(sizes)
     wrong = (index < 0) | (index >= size)
@@ -645,7 +636,7 @@ def avg_pool(
     kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
     kind = input._array.dtype
     if kind.kind not in FLOATS and kind != np.int64:
-        _refuse("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input)
+        raise refused("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input._array)
     spatial = input._array.shape[input._array.ndim - n :]
     divisor: Any = divisor_override
     if divisor is None:
@@ -699,7 +690,7 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     spatial = _sizes(name, input, n)
     _check_adaptive(name, input, n)
     if not floating:
-        _refuse("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input)
+        raise refused("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input._array)
     if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
         windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
         divisor = math.prod(spatial) // math.prod(sizes)
@@ -716,7 +707,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: shape (N, C, L) or (C, L).
-        output_size: how many windows.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.

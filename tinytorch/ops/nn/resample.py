@@ -94,8 +94,7 @@ def upsample(
         input: shape (N, C, *spatial).
         mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"; with antialiasing
             "bilinear-aa", "bicubic-aa", "lanczos-aa".
-        output_size: the lengths of the spatial dimensions.
-        scale_factors: or the factors that they grow by.
+        output_size, scale_factors: the lengths of the spatial dimensions, or the factors that they grow by.
         align_corners: the middles of the corner elements stay where they are, not their outer edges.
     """
     x = input._array
@@ -113,9 +112,8 @@ def upsample(
             sizes = [int(length * each) for length, each in zip(spatial, factors, strict=True)]
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got (Tensor, "
-            f"{type(output_size).__name__}, {type(scale_factors).__name__}), but expected one of: sizes as ints or "
-            "scale factors as floats"
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(output_size).__name__}, "
+            f"{type(scale_factors).__name__}), but expected one of: sizes as ints or scale factors as floats"
         ) from None
     if min(*spatial, *sizes) <= 0:
         letters = "DHW"[-n:]

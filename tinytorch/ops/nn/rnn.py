@@ -29,7 +29,7 @@ States = tuple[Tensor, ...]
 # `projected` is W_ih x + b_ih of the step's inputs.
 
 
-def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any) -> States:
+def _lstm_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any, w_hr: Any = None) -> States:
     h, c = states
     i, f, g, o = chunk(projected + linear(h, w_hh, b_hh), 4, 1)
     c = sigmoid(f) * c + sigmoid(i) * tanh(g)
@@ -60,8 +60,7 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
     """Return the output and the last states of a layer composed of elementary ops.
 
     Args:
-        step: one step.
-        count: how many states it has.
+        step, count: one step, and how many states it has.
         tensors: the input, the states, W_ih, W_hh, b_ih, b_hh, and what else `step` takes.
         widths: how many sequences each step has.
         reverse: begin with the last step.
@@ -89,16 +88,16 @@ def _unrolled(step: Callable[..., States], count: int, tensors: Sequence[Any], w
 
 
 def _gradients_of_composition(
-    g: Sequence[Any], needs: Sequence[bool], compose: Callable[..., States], tensors: Sequence[Any]
+    g: Sequence[Any], needs: Any, step: Callable[..., States], count: int, tensors: Any, widths: Any, reverse: bool
 ) -> list[Any]:
-    """Return the gradients of what `compose` makes of the tensors, differentiable if recording is on."""
+    """Return the gradients of what `_unrolled` makes of the tensors, differentiable if recording is on."""
     recorded = local.state.grad
     with recording(True):
         inputs = [
             each if not need else each.view_as(each) if each.requires_grad else each.detach().requires_grad_()
             for each, need in zip(tensors, needs, strict=True)
         ]
-        outputs = compose(inputs)
+        outputs = _unrolled(step, count, inputs, widths, reverse)
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
     wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
     found = iter(gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded))
@@ -113,17 +112,21 @@ def _wrapped(arrays: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
     return [wrap(each) if need and each is not None else None for each, need in zip(arrays, needs, strict=True)]
 
 
+def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str) -> list[Any]:
+    """Return the ops of a layer, whose nodes have the names of PyTorch's last steps, which make the output."""
+    inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
+    return [
+        op(name=name, joint=rule, inputs=inputs, outputs=1 + len(states), residuals=residuals)(layer) for name in names
+    ]
+
+
 def _lstm_rule(
     g: Any, needs: Any, x: Tensor, h0: Tensor, c0: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any,
     w_hr: Any, widths: Any, reverse: bool, matrix: Any, gates: Any, before: Any, squashed: Any, bounds: Any,
 ) -> list[Any]:  # fmt: skip
     if matrix is None:
-        return _gradients_of_composition(
-            g,
-            needs,
-            lambda tensors: _unrolled(_lstm_step, 2, tensors, widths, reverse),
-            (x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr),
-        )
+        tensors = (x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr)
+        return _gradients_of_composition(g, needs, _lstm_step, 2, tensors, widths, reverse)
     arrays = kernels.lstm_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, _array(w_hr),
         widths, reverse, matrix._array, gates._array, before._array, squashed._array, bounds._array,
@@ -137,16 +140,9 @@ def _lstm_layer(
     return kernels.lstm(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, widths, reverse)
 
 
-_lstm, _lstm_packed = [
-    op(
-        name=last,
-        joint=_lstm_rule,
-        inputs=("x", "h0", "c0", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
-        outputs=3,
-        residuals=("matrix", "gates", "before", "squashed", "bounds"),
-    )(_lstm_layer)
-    for last in ("MkldnnRnnLayer", "Cat")
-]
+_lstm, _lstm_packed = _layer_ops(
+    _lstm_layer, _lstm_rule, ("h0", "c0"), ("matrix", "gates", "before", "squashed", "bounds"), "MkldnnRnnLayer", "Cat"
+)
 
 
 def _gru_rule(
@@ -154,9 +150,8 @@ def _gru_rule(
     reverse: bool, matrix: Any, gates: Any, new: Any,
 ) -> list[Any]:  # fmt: skip
     if matrix is None:
-        return _gradients_of_composition(
-            g, needs, lambda tensors: _unrolled(_gru_step, 1, tensors, widths, reverse), (x, h0, w_ih, w_hh, b_ih, b_hh)
-        )
+        tensors = (x, h0, w_ih, w_hh, b_ih, b_hh)
+        return _gradients_of_composition(g, needs, _gru_step, 1, tensors, widths, reverse)
     arrays = kernels.gru_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
         matrix._array, gates._array, new._array,
@@ -168,17 +163,10 @@ def _gru_layer(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, widt
     return kernels.gru(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse)
 
 
-# A layer, one of packed sequences, and a cell: nodes have the name of PyTorch's last step, which makes the output.
-_gru, _gru_packed, _gru_cell = [
-    op(
-        name=last,
-        joint=_gru_rule,
-        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
-        outputs=2,
-        residuals=("matrix", "gates", "new"),
-    )(_gru_layer)
-    for last in ("Stack", "Cat", "Add")
-]
+# A layer, one of packed sequences, and a cell.
+_gru, _gru_packed, _gru_cell = _layer_ops(
+    _gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
+)
 
 
 def _rnn_rule(
@@ -187,9 +175,8 @@ def _rnn_rule(
 ) -> list[Any]:  # fmt: skip
     if matrix is None:
         step = _relu_step if rectified else _tanh_step
-        return _gradients_of_composition(
-            g, needs, lambda tensors: _unrolled(step, 1, tensors, widths, reverse), (x, h0, w_ih, w_hh, b_ih, b_hh)
-        )
+        tensors = (x, h0, w_ih, w_hh, b_ih, b_hh)
+        return _gradients_of_composition(g, needs, step, 1, tensors, widths, reverse)
     arrays = kernels.rnn_grad(
         [_array(each) for each in g], needs, x._array, w_ih._array, w_hh._array, b_ih is not None, widths, reverse,
         rectified, matrix._array, states._array,
@@ -203,16 +190,7 @@ def _rnn_layer(
     return kernels.rnn(x, h0, w_ih, w_hh, b_ih, b_hh, widths, reverse, rectified)
 
 
-_rnn, _rnn_packed = [
-    op(
-        name=last,
-        joint=_rnn_rule,
-        inputs=("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh"),
-        outputs=2,
-        residuals=("matrix", "states"),
-    )(_rnn_layer)
-    for last in ("Stack", "Cat")
-]
+_rnn, _rnn_packed = _layer_ops(_rnn_layer, _rnn_rule, ("h0",), ("matrix", "states"), "Stack", "Cat")
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
@@ -297,11 +275,10 @@ def _stacked(
     """Return the output of all layers and the stacked last states.
 
     Args:
-        name: of the public function.
         layer: one layer in one direction, of input, states, weights, widths and direction.
         hx: the stacked states before the first step.
         projected: whether the layers have projections.
-        given: the public function's arguments.
+        given: the arguments of the public function `name`.
     """
     packed = "data" in given
     x = given["data" if packed else "input"]
@@ -421,11 +398,7 @@ def _unprojected_packed(*args: Any) -> Any:
     return _lstm_packed(*args[:-2], None, *args[-2:])
 
 
-def _unprojected_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
-    return _lstm_step(projected, states, w_hh, b_hh, None)
-
-
-_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _unprojected_step, 2
+_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _lstm_step, 2
 
 
 @public()
@@ -477,22 +450,12 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     return out, h
 
 
-def _tanh_layer(*args: Any) -> Any:
-    return _rnn(*args, False)
+def _of_kind(layer: Callable[..., States], rectified: bool) -> Callable[..., States]:
+    return lambda *args: layer(*args, rectified)
 
 
-def _tanh_packed(*args: Any) -> Any:
-    return _rnn_packed(*args, False)
-
-
-def _relu_layer(*args: Any) -> Any:
-    return _rnn(*args, True)
-
-
-def _relu_packed(*args: Any) -> Any:
-    return _rnn_packed(*args, True)
-
-
+_tanh_layer, _tanh_packed = _of_kind(_rnn, False), _of_kind(_rnn_packed, False)
+_relu_layer, _relu_packed = _of_kind(_rnn, True), _of_kind(_rnn_packed, True)
 _STEPS[_tanh_layer] = _STEPS[_tanh_packed] = _tanh_step, 1
 _STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 
@@ -533,8 +496,7 @@ def lstm_cell(
     Args:
         input: (batch, features).
         hx: `(h, c)`, each (batch, hidden).
-        w_ih, w_hh: weights (4 * hidden, features) and (4 * hidden, hidden).
-        b_ih, b_hh: biases (4 * hidden,).
+        w_ih, w_hh, b_ih, b_hh: (4 * hidden, features), (4 * hidden, hidden), and two of (4 * hidden,).
 
     Raises:
         TypeError: `hx` is a tensor.
@@ -555,7 +517,7 @@ def lstm_cell(
         width = input._array.shape[0]
         _, h, c = _lstm(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
     else:
-        h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh, None)
+        h, c = _lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh)
     return h, c
 
 
@@ -566,10 +528,8 @@ def gru_cell(
     """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
 
     Args:
-        input: (batch, features).
-        hx: (batch, hidden).
-        w_ih, w_hh: weights (3 * hidden, features) and (3 * hidden, hidden).
-        b_ih, b_hh: biases (3 * hidden,).
+        input, hx: (batch, features) and (batch, hidden).
+        w_ih, w_hh, b_ih, b_hh: (3 * hidden, features), (3 * hidden, hidden), and two of (3 * hidden,).
 
     Raises:
         RuntimeError: sizes or dtypes do not fit.
@@ -592,10 +552,8 @@ def rnn_tanh_cell(
     """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
 
     Args:
-        input: (batch, features).
-        hx: (batch, hidden).
-        w_ih, w_hh: weights (hidden, features) and (hidden, hidden).
-        b_ih, b_hh: biases (hidden,).
+        input, hx: (batch, features) and (batch, hidden).
+        w_ih, w_hh, b_ih, b_hh: (hidden, features), (hidden, hidden), and two of (hidden,).
 
     Raises:
         RuntimeError: sizes or dtypes do not fit.
