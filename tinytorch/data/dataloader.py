@@ -201,9 +201,8 @@ class DataLoader(Generic[T_co]):
                 context = multiprocessing.get_context(context)
             if not isinstance(context, multiprocessing.context.BaseContext):
                 raise TypeError(
-                    "multiprocessing_context option should be a valid context object or a string "
-                    "specifying the start method, but got "
-                    f"multiprocessing_context={context}"
+                    "multiprocessing_context option should be a valid context object or a string specifying the start "
+                    f"method, but got multiprocessing_context={context}"
                 )
         self._context = context
 
@@ -217,11 +216,10 @@ class DataLoader(Generic[T_co]):
             most, unsure = os.cpu_count() or 1, " (`cpuset` is not taken into account)"
         if self.num_workers > most:
             warnings.warn(
-                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
-                f"suggested max number of worker in current system is {most}{unsure}, which is "
-                "smaller than what this DataLoader is going to create. Please be aware that "
-                "excessive worker creation might get DataLoader running slow or even freeze, "
-                "lower the worker number to avoid potential slowness/freeze if necessary.",
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                f"of worker in current system is {most}{unsure}, which is smaller than what this DataLoader is going "
+                "to create. Please be aware that excessive worker creation might get DataLoader running slow or even "
+                "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
                 stacklevel=3,
             )
 
@@ -314,9 +312,8 @@ class _Iterator:
             told = self._length_told
             if told is not None and self._yielded > told:
                 warnings.warn(
-                    f"Length of IterableDataset {self._dataset} was reported to be {told}"
-                    "(when accessing len(dataloader)), "
-                    f"but {self._yielded} samples have been fetched. {self._advice}",
+                    f"Length of IterableDataset {self._dataset} was reported to be {told}(when accessing "
+                    f"len(dataloader)), but {self._yielded} samples have been fetched. {self._advice}",
                     stacklevel=2,
                 )
         return batch

@@ -313,9 +313,8 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: "
-            "pip install pillow, or pass a transform that begins with "
-            "tinytorch.data.transforms.ToTensor(), which needs no Pillow"
+            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: pip install pillow, or pass a "
+            "transform that begins with tinytorch.data.transforms.ToTensor(), which needs no Pillow"
         ) from error
     return Image.fromarray(array)
 

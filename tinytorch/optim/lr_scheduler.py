@@ -548,9 +548,8 @@ def _check_members(self: Any, schedulers: Sequence[Any], optimizer: Any) -> None
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
         if isinstance(each, ReduceLROnPlateau):
             raise ValueError(
-                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional "
-                f"kwargs to be specified when calling `step`, but got one at index {i} in the "
-                "given schedulers sequence."
+                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
             )
         if optimizer is not each.optimizer:
             raise ValueError(

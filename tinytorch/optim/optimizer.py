@@ -509,9 +509,8 @@ class Optimizer:
         for i, (group, saved) in enumerate(zip(groups, saved_groups, strict=True)):
             if len(group["params"]) != len(saved["params"]):
                 raise ValueError(
-                    "loaded state dict contains a parameter group that doesn't match the size of "
-                    f"optimizer's group: group {i} has {len(saved['params'])} parameters, "
-                    f"and the optimizer's {len(group['params'])}"
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
+                    f"group {i} has {len(saved['params'])} parameters, and the optimizer's {len(group['params'])}"
                 )
 
         params = {
