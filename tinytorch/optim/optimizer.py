@@ -268,6 +268,8 @@ class Optimizer:
             return loss
         for number, group in enumerate(self.param_groups):
             params = group["params"]
+            if group.get("capturable"):
+                _check_capturable(group)
             if self._elementwise and len(params) > 1:
                 plan = self._plans.get(number)
                 if plan is None or not plan.fits(params):
@@ -296,6 +298,8 @@ class Optimizer:
     def _step_recorded(self) -> None:
         """Update the parameters by recorded operations, so that gradients flow through the step."""
         for group in self.param_groups:
+            if group.get("capturable"):
+                _check_capturable(group)
             for p in group["params"]:
                 grad = p.grad
                 if grad is None:
@@ -303,12 +307,18 @@ class Optimizer:
                 state = self.state[p]
                 if not state:
                     state.update(self._new_state(p, group))
+                if "step" in state:
+                    state["step"]._array += 1
                 with enable_grad():
                     # Of a copy: backward finds what was saved of it as it was.
-                    p.copy_(self._recorded(p.clone(), grad, state, group))
+                    start, direction = _pulled(p.clone(), grad, group)
+                    p.copy_(self._recorded(start, direction, state, group))
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors."""
+        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors.
+
+        The step is counted already, `g` is the direction after `maximize` and weight decay.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -643,14 +653,14 @@ def _directed(pieces: tuple[Any, ...], scratch: int, group: Any) -> tuple[Any, .
     return p, g, *rest
 
 
-def pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
+def _pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
     """Return parameter and gradient after `maximize` and weight decay, by operations that record."""
-    if group["maximize"]:
+    if group.get("maximize"):
         g = -g
-    lr, weight_decay = of_group(group, "lr", "weight_decay")
-    if weight_decay != 0 and group.get("decoupled_weight_decay"):
-        p = p * (1 - lr * weight_decay)
-    elif weight_decay != 0:
+    if group.get("weight_decay", 0) != 0:
+        lr, weight_decay = of_group(group, "lr", "weight_decay")
+        if group.get("decoupled_weight_decay"):
+            return p * (1 - lr * weight_decay), g
         g = g + p * weight_decay
     return p, g
 
@@ -696,6 +706,11 @@ def count(value: float) -> Tensor:
     return made
 
 
+def begun(p: Tensor, *names: str) -> dict[str, Any]:
+    """Return what is kept for a parameter before its first step: the count of steps, and buffers of zeros."""
+    return {"step": count(0.0), **{name: zeros(p) for name in names}}
+
+
 def zeros(p: Tensor) -> Tensor:
     """Return a buffer like a parameter, of zeros."""
     made: Tensor = wrap(np.zeros_like(p._array))
@@ -719,8 +734,18 @@ def check(**options: Any) -> None:
 
 
 def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
-    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments."""
-    return {name: arguments[name] for name in names.split()}
+    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments.
+
+    Raises:
+        RuntimeError: two of them exclude each other.
+    """
+    options = {name: arguments[name] for name in names.split()}
+    if options.get("fused"):
+        if options["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if options["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return options
 
 
 def check_betas(betas: Any) -> None:
@@ -730,9 +755,9 @@ def check_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
-def check_capturable(group: dict[str, Any]) -> None:
-    """Raise PyTorch's AssertionError for a group with the option for graphs on accelerators."""
-    if group["capturable"]:
+def _check_capturable(group: dict[str, Any]) -> None:
+    """Raise PyTorch's AssertionError for a group to be updated with the option for graphs on accelerators."""
+    if not group.get("fused") and any(p.grad is not None for p in group["params"]):
         raise AssertionError(
             "If capturable=True, params and state_steps must be on supported devices, "
             "which are accelerators: on a CPU leave it False"
@@ -743,11 +768,3 @@ def check_one_element(words: str, value: Any) -> None:
     """Raise PyTorch's ValueError if `value` is a tensor that holds not just one number."""
     if isinstance(value, Tensor) and value.numel() != 1:
         raise ValueError(f"Tensor {words} must be 1-element")
-
-
-def check_implementation(fused: bool | None, foreach: bool | None, differentiable: bool = False) -> None:
-    """Raise PyTorch's RuntimeError for two flags that exclude each other."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

@@ -18,7 +18,6 @@ Source:
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
@@ -277,11 +276,10 @@ class SWALR(LRScheduler):
     """The rate goes to a constant one, with which weights are averaged.
 
     Args:
-        optimizer: whose rates are set.
+        optimizer, last_epoch: as for every `LRScheduler`.
         swa_lr: the constant rate, or a list with one for each group.
         anneal_epochs: epochs until it is reached.
         anneal_strategy: "cos" or "linear".
-        last_epoch: see `LRScheduler`.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -323,12 +321,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Rate]:
         """Return the rates, moved from the last epoch's place on the way to this one's."""
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
