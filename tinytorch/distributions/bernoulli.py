@@ -22,7 +22,6 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     Args:
         probs: the probability of one.
         logits: its log odds, instead.
-        validate_args: whether to check the arguments.
 
     Example:
         >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample()
@@ -51,9 +50,8 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
         with no_grad():
-            return bernoulli(self.probs.expand(shape))
+            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -22,7 +22,6 @@ class Binomial(ProbsOrLogits, Distribution):
         total_count: the number of trials.
         probs: the probability of a success.
         logits: its log odds, instead.
-        validate_args: whether to check the arguments.
 
     Example:
         >>> torch.distributions.Binomial(5, torch.tensor([0.0, 1.0])).sample()

@@ -53,8 +53,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(Size(shape[:-1]), Size(shape[-1:]), validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return _Dirichlet.apply(self.concentration.expand(shape))
+        return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -34,6 +34,8 @@ class Distribution:
     # Attributes of a distribution, other than the parameters in `arg_constraints`, that `expand` takes over as they
     # are.
     _kept: Any = ()
+    # Attributes that are distributions themselves, which `expand` expands: the first dimensions of their batch.
+    _parts: Any = ()
     # The parameters that `expand` expands, where they are not those of `arg_constraints`.
     _expanded: Any = None
 
@@ -102,6 +104,9 @@ class Distribution:
         for name in self._kept:
             if name in self.__dict__:
                 new.__dict__[name] = self.__dict__[name]
+        for name in self._parts:
+            part = self.__dict__[name]
+            new.__dict__[name] = part.expand(batch_shape + part.batch_shape[len(self._batch_shape) :])
         Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

@@ -39,8 +39,7 @@ class GeneralizedPareto(Distribution):
         return where(self._exponential(), full_like(self.concentration, 1.0), self.concentration)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.icdf(rand(shape, dtype=self.loc.dtype))
+        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -24,7 +24,6 @@ class LowRankMultivariateNormal(Distribution):
         loc: the mean, (..., n).
         cov_factor: W, (..., n, rank).
         cov_diag: the diagonal of D, (..., n).
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: the shapes do not fit together.

@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution, _defining_class
 from tinytorch.distributions.independent import Independent
 from tinytorch.distributions.transforms import ComposeTransform, Transform
-from tinytorch.distributions.utils import _sum_rightmost
+from tinytorch.distributions.utils import _sum_rightmost, given
 
 __all__ = ["TransformedDistribution"]
 
@@ -21,7 +21,6 @@ class TransformedDistribution(Distribution):
     Args:
         base_distribution: the distribution of x.
         transforms: a transform or a list of them, the first applied first.
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: the transforms are no transforms, or want more dimensions.
@@ -90,9 +89,7 @@ class TransformedDistribution(Distribution):
             support = constraints.independent(support, len(self.event_shape) - support.event_dim)
         return support
 
-    @property
-    def has_rsample(self) -> Any:
-        return self.base_dist.has_rsample
+    has_rsample: Any = given("base_dist.has_rsample")
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():

@@ -17,6 +17,7 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
     _sum_rightmost,
     broadcast_all,
+    given,
     lazy_property,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
@@ -190,17 +191,9 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
 
-    @property
-    def bijective(self) -> Any:
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Any:
-        return self._inv
+    bijective: Any = given("_inv.bijective")
+    sign: Any = given("_inv.sign")
+    inv: Any = given("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -354,13 +347,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> Any:
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective: Any = given("base_transform.bijective")
+    sign: Any = given("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
@@ -510,8 +498,7 @@ class PowerTransform(Transform):
     def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    inverse_shape = forward_shape
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
@@ -632,22 +619,15 @@ class AffineTransform(Transform):
         self.scale = scale
         self._event_dim = event_dim
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
+    event_dim: Any = given("_event_dim")
 
-    def _space(self) -> Any:
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
         if self.event_dim == 0:
             return constraints.real
         return constraints.independent(constraints.real, self.event_dim)
 
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return self._space()
-
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._space()
+    codomain = domain
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineTransform):
@@ -682,14 +662,10 @@ class AffineTransform(Transform):
             shape = shape[: -self.event_dim]
         return result.expand(shape)
 
-    def _shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self._shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._shape(shape)
+    inverse_shape = forward_shape
 
 
 class CorrCholeskyTransform(Transform):
@@ -772,8 +748,7 @@ class SoftmaxTransform(_OfNoArguments):
             raise ValueError("Too few dimensions on input")
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.forward_shape(shape)
+    inverse_shape = forward_shape
 
 
 class StickBreakingTransform(_OfNoArguments):
@@ -996,9 +971,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain: Any = given("distribution.support")
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
