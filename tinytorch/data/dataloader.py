@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
-from tinytorch.data.worker import Failure, Fetcher, Workers, get_worker_info
+from tinytorch.data.worker import Failure, Fetcher, Job, Workers, get_worker_info
 from tinytorch.ops.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -367,7 +367,7 @@ class _InWorkers(_Iterator):
         self._ahead = loader.prefetch_factor * loader.num_workers
         self._timeout = loader.timeout
         self._in_order = loader.in_order
-        self._pool = Workers(context, self._count, self._making, self._base_seed, loader.worker_init_fn)
+        self._pool = Workers(context, Job(self._count, self._making, self._base_seed, loader.worker_init_fn))
         self._workers = self._pool.processes
         self._begin()
 
