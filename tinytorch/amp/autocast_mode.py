@@ -293,17 +293,10 @@ def autocast_decrement_nesting() -> int:
     return _state.nesting
 
 
-def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
+def _old(name: str, function_now: Callable[..., Any], device_type: str) -> Callable[..., Any]:
     """Return PyTorch's older function for one kind of device."""
-    functions: dict[str, Any] = {
-        "is_autocast_enabled": is_autocast_enabled,
-        "get_autocast_dtype": get_autocast_dtype,
-        "set_autocast_enabled": set_autocast_enabled,
-        "set_autocast_dtype": set_autocast_dtype,
-    }
-    argument = {"enabled": "enabled", "dtype": "dtype"}[new.rsplit("_", 1)[1]]
-    setter = new.startswith("set")
-    shown = f", {argument}" if setter else ""
+    new = function_now.__name__
+    shown = f", {new.rsplit('_', 1)[1]}" if new.startswith("set") else ""
 
     def function(*args: Any) -> Any:
         warnings.warn(
@@ -311,19 +304,19 @@ def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
             DeprecationWarning,
             stacklevel=2,
         )
-        return functions[new](device_type, *args)
+        return function_now(device_type, *args)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Call `{new}` for {device_type}: deprecated, as in PyTorch."
     return function
 
 
-is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", "is_autocast_enabled", "cpu")
-set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", "set_autocast_enabled", "cpu")
-get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", "get_autocast_dtype", "cpu")
-set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", "set_autocast_dtype", "cpu")
-get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", "get_autocast_dtype", "cuda")
-set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", "set_autocast_dtype", "cuda")
+is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", is_autocast_enabled, "cpu")
+set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", set_autocast_enabled, "cpu")
+get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", get_autocast_dtype, "cpu")
+set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", set_autocast_dtype, "cpu")
+get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", get_autocast_dtype, "cuda")
+set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", set_autocast_dtype, "cuda")
 
 
 # A Function under autocasting ---------------------------------------------------------------------

@@ -26,11 +26,9 @@ class GradScaler:
     without any it grows. For "cuda", the default, it warns and switches itself off: there is no GPU here.
 
     Args:
-        device: the kind of device.
         init_scale: the first scale.
         growth_factor: by what the scale grows.
         backoff_factor: by what it is reduced.
-        growth_interval: after how many steps it grows.
         enabled: False makes all methods do nothing but call the optimizer.
 
     Raises:

@@ -91,7 +91,6 @@ class Fetcher:
     """From an index, or a list of indices, to a batch: in the main process or in a worker.
 
     Args:
-        dataset: the dataset.
         collate_fn: from the samples to a batch.
         batched: whether samples are joined into batches.
         is_stream: whether the dataset is an `IterableDataset`.
@@ -162,8 +161,7 @@ class _Words(str):
 class Failure:
     """The exception that is being handled, to be raised again in another process.
 
-    Args:
-        where: where it was caught, for the message.
+    `where` says in its message where it was caught.
     """
 
     def __init__(self, where: str) -> None:
@@ -196,14 +194,7 @@ def _seed(base_seed: int, worker: int) -> None:
 
 
 def _work(tasks: Any, results: Any, job: Job, worker: int) -> None:
-    """Answer tasks until told to end: what a worker process runs.
-
-    Args:
-        tasks: the channel where indices come from.
-        results: the channel where batches go.
-        job: what all workers are told.
-        worker: the number of this worker.
-    """
+    """Answer tasks until told to end: what a worker process runs, with the channels of its tasks and of its results."""
     for others in list(_alive):  # a forked process holds the main process's ends of the channels
         others.forget()
     # Ctrl-C reaches all processes, and the main one tells of it; a channel that is closed says that it has gone.
@@ -388,12 +379,7 @@ def _held_by(channel: Any) -> int:
 
 
 class Workers:
-    """The worker processes of one iterator, seen from the main process.
-
-    Args:
-        context: of `multiprocessing`.
-        job: what all of them are told.
-    """
+    """The worker processes of one iterator, seen from the main process."""
 
     def __init__(self, context: Any, job: Job) -> None:
         self.processes: list[Any] = []

@@ -17,11 +17,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """One with the probability `probs`, else zero.
-
-    Args:
-        probs: the probability of one.
-        logits: its log odds, instead.
+    """One with the probability `probs`, or of the log odds `logits`, else zero.
 
     Example:
         >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample()

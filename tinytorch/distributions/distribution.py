@@ -214,10 +214,7 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values of a discrete distribution along a new first dimension.
-
-        Args:
-            expand: whether they are expanded to the batch's shape.
+        """Return all values of a discrete distribution along a new first dimension, expanded to the batch if told so.
 
         Example:
             >>> torch.distributions.Bernoulli(torch.tensor([0.5, 0.5])).enumerate_support()

@@ -13,14 +13,10 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions count as part of the event: log_prob sums over them.
-
-    Args:
-        base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many of its batch dimensions.
+    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions are part of the event, as log_prob sums.
 
     Raises:
-        ValueError: it has fewer.
+        ValueError: it has fewer batch dimensions.
 
     Example:
         >>> d = torch.distributions

@@ -19,7 +19,6 @@ class MixtureSameFamily(Distribution):
 
     Args:
         mixture_distribution: a `Categorical` that chooses the component.
-        component_distribution: the components.
 
     Raises:
         ValueError: the arguments do not fit together.

@@ -19,8 +19,7 @@ class Multinomial(OfCategorical):
 
     Args:
         total_count: the number of draws, an int.
-        probs: the probabilities in the last dimension; they are divided by their sum.
-        logits: unnormalised logarithms of probabilities, instead.
+        probs, logits: as for `Categorical`.
 
     Example:
         >>> torch.distributions.Multinomial(3, torch.tensor([0.0, 1.0])).sample()

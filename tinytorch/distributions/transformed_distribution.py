@@ -19,7 +19,6 @@ class TransformedDistribution(Distribution):
     """The distribution of t(x), where x has the base distribution.
 
     Args:
-        base_distribution: the distribution of x.
         transforms: a transform or a list of them, the first applied first.
 
     Raises:

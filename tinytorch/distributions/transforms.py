@@ -597,13 +597,10 @@ class AbsTransform(_OfNoArguments):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x.
+    """y = loc + scale * x, of numbers or tensors.
 
     Args:
-        loc: a number or tensor.
-        scale: a number or tensor.
         event_dim: how many dimensions on the right are one event.
-        cache_size: 0 or 1.
 
     Example:
         >>> torch.distributions.transforms.AffineTransform(1.0, 2.0)(torch.ones(1))

@@ -34,9 +34,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
 
     Args:
         df: the degrees of freedom, above n - 1; need not be whole.
-        covariance_matrix: V, positive definite, (..., n, n).
-        precision_matrix: its inverse, instead.
-        scale_tril: its lower Cholesky factor, instead, which is the fastest.
+        covariance_matrix, precision_matrix, scale_tril: V, or instead another, as for `MultivariateNormal`.
 
     Raises:
         AssertionError: not just one matrix is given.

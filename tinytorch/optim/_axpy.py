@@ -61,13 +61,7 @@ def routines() -> Mapping[np.dtype[Any], Callable[..., None]]:
 
 
 def axpy(y: Any, x: Any, a: float) -> bool:
-    """Add `a * x` to `y` in place and return True, or return False where BLAS cannot do it.
-
-    Args:
-        y: the array to add to.
-        x: an array of the same shape.
-        a: a number.
-    """
+    """Add `a * x` to `y` in place and return True, or return False where BLAS cannot do it."""
     # BLAS sees only pointers: both have to be plain memory, and that of `y` writable. Its integers
     # may have 32 bits. For a = 0 it returns at once, where the sum with 0 * nan has to become nan.
     if not SMALL <= y.size < 2**31 or a == 0:

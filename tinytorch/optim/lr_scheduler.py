@@ -658,11 +658,10 @@ class ChainedScheduler(_OfSchedulers):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when a metric has not become better for a while.
+    """The rate times `factor`, which is less than 1, when a metric has not become better for a while.
 
     Args:
         mode: "min" if less is better, or "max".
-        factor: the factor, less than 1.
         patience: how many epochs may bring nothing better.
         threshold: what a better metric has to differ by from the best.
         threshold_mode: "rel": as a part of the best; "abs": as a number.
@@ -841,8 +840,7 @@ class CyclicLR(_Cycling):
     `step` is called after every batch.
 
     Args:
-        base_lr: the lower bound, or a list with one for each group.
-        max_lr: the upper bound, or a list with one for each group.
+        base_lr, max_lr: the bounds, each a number or a list with one for each group.
         step_size_up: steps from the lower to the upper.
         step_size_down: steps back; None: as many.
         mode: "triangular": all cycles are the same; "triangular2": each rises half as high as the one
@@ -851,8 +849,7 @@ class CyclicLR(_Cycling):
         scale_fn: instead of a mode, a function that the rise is scaled by.
         scale_mode: what `scale_fn` gets: "cycle", the number of the cycle, or "iterations".
         cycle_momentum: whether to move the momentum (the first of `betas`), too.
-        base_momentum: its lower bound, or a list with one for each group.
-        max_momentum: its upper bound, or a list with one for each group.
+        base_momentum, max_momentum: its bounds, in the same way.
 
     Raises:
         ValueError: an argument is out of its range, or the optimizer has no momentum.
@@ -973,9 +970,7 @@ class OneCycleLR(_Cycling):
         epochs, steps_per_epoch: whose product they are.
         pct_start: the part of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether to move the momentum (the first of `betas`), too.
-        base_momentum: its lower bound, or a list with one for each group.
-        max_momentum: its upper bound, or a list with one for each group.
+        cycle_momentum, base_momentum, max_momentum: as for `CyclicLR`.
         div_factor: the greatest rate over the first.
         final_div_factor: the first rate over the last.
         three_phase: fall to the first rate as long as the rise took, and then to the last.

@@ -55,11 +55,8 @@ def _check_decay(decay: float) -> None:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """Return a function that moves averages to `decay * average + (1 - decay) * current`.
 
-    Args:
-        decay: how much of the average stays, from 0 to 1.
-
     Raises:
-        ValueError: `decay` is out of its range.
+        ValueError: `decay` is not from 0 to 1.
 
     Example:
         >>> averaged = [torch.zeros(2)]
@@ -104,11 +101,8 @@ def get_swa_multi_avg_fn() -> Averages:
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return a function that returns `decay * average + (1 - decay) * current`.
 
-    Args:
-        decay: how much of the average stays, from 0 to 1.
-
     Raises:
-        ValueError: `decay` is out of its range.
+        ValueError: `decay` is not from 0 to 1.
 
     Example:
         >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.75)
@@ -144,8 +138,6 @@ class AveragedModel(Module):
     """A copy of a model whose parameters are averages of those that the model went through.
 
     Args:
-        model: the model; it is copied.
-        device: where the copy goes.
         avg_fn: a function of the average, the current parameter and how many were averaged, that
             returns the new average; or
         multi_avg_fn: one that changes a list of averages. Neither: the mean of all.
@@ -196,9 +188,6 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Take the model's parameters into the averages.
 
-        Args:
-            model: the model, after a step.
-
         Example:
             >>> model = torch.nn.Linear(1, 1, bias=False)
             >>> averaged = torch.optim.swa_utils.AveragedModel(model)
@@ -244,7 +233,6 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     Args:
         loader: batches; of a list or tuple the first is the input.
-        model: the model, which is applied to each.
         device: where the inputs go.
 
     Example:

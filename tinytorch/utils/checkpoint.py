@@ -123,10 +123,7 @@ def checkpoint_sequential(
 
     Args:
         functions: a `Sequential`, or a list of modules or functions of one argument.
-        segments: how many.
-        input: the argument of the first.
         use_reentrant, preserve_rng_state: as for `checkpoint`.
-        kwargs: none.
 
     Raises:
         ValueError: other arguments.
