@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
@@ -33,7 +33,7 @@ class MixtureSameFamily(Distribution):
     arg_constraints: dict[str, Any] = {}
     has_rsample = False
     _kept = ("_num_component", "_event_ndims")
-    _parts = ("_mixture_distribution", "_component_distribution")
+    _parts = ("_component_distribution",)
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
@@ -62,6 +62,11 @@ class MixtureSameFamily(Distribution):
         event_shape = component_distribution.event_shape
         self._event_ndims = len(event_shape)
         super().__init__(batch_shape=Size(components), event_shape=event_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        new = super().expand(batch_shape, _instance)
+        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
+        return new
 
     @constraints.dependent_property
     def support(self) -> Any:
