@@ -142,12 +142,7 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if stage == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        gradients = [
-            parameter.grad
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is dtypes.float16 for grad in gradients):
             raise ValueError("Attempting to unscale FP16 gradients.")
         infinite = False
@@ -255,8 +250,7 @@ class GradScaler:
         """Return by what the scale grows.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_growth_factor()
+            >>> torch.amp.GradScaler("cpu").get_growth_factor()
             2.0
         """
         return self._growth_factor
@@ -276,8 +270,7 @@ class GradScaler:
         """Return by what the scale is reduced.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_backoff_factor()
+            >>> torch.amp.GradScaler("cpu").get_backoff_factor()
             0.5
         """
         return self._backoff_factor
@@ -297,8 +290,7 @@ class GradScaler:
         """Return after how many steps the scale grows.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_growth_interval()
+            >>> torch.amp.GradScaler("cpu", growth_interval=100).get_growth_interval()
             100
         """
         return self._growth_interval

@@ -264,12 +264,11 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     """Raise for what an `IterableDataset`, whose order is its own, does not allow."""
     expected = "DataLoader with IterableDataset: expected unspecified {0} option, but got {0}={1}"
-    if shuffle not in (False, None):
-        raise ValueError(expected.format("shuffle", shuffle))
-    if sampler is not None:
-        raise ValueError(expected.format("sampler", sampler))
-    if batch_sampler is not None:
-        raise ValueError(expected.format("batch_sampler", batch_sampler))
+    ordered = None if shuffle in (False, None) else shuffle
+    options = {"shuffle": ordered, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(expected.format(name, value))
 
 
 class _Iterator:

@@ -65,13 +65,11 @@ class Categorical(ProbsOrLogits, Distribution):
     def mean(self) -> Tensor:
         return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
 
+    variance = mean
+
     @property
     def mode(self) -> Tensor:
         return self.probs.argmax(-1)
-
-    @property
-    def variance(self) -> Tensor:
-        return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         if not isinstance(sample_shape, Size):

@@ -256,15 +256,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        if not self.parts:
-            return constraints.real
-        codomain = self.parts[-1].codomain
-        event_dim = self.parts[0].domain.event_dim
-        for part in self.parts:
-            event_dim += part.codomain.event_dim - part.domain.event_dim
-            event_dim = max(event_dim, part.codomain.event_dim)
-        more = event_dim - codomain.event_dim
-        return constraints.independent(codomain, more) if more > 0 else codomain
+        return self.inv.domain
 
     @lazy_property
     def bijective(self) -> bool:
@@ -433,7 +425,15 @@ class _OfNoArguments(Transform):
     __hash__ = object.__hash__
 
 
-class ExpTransform(_OfNoArguments):
+class _Increasing(_OfNoArguments):
+    """One of all real numbers, which keeps their order."""
+
+    domain = constraints.real
+    bijective = True
+    sign = 1
+
+
+class ExpTransform(_Increasing):
     """y = exp(x).
 
     Example:
@@ -442,10 +442,7 @@ class ExpTransform(_OfNoArguments):
         (tensor([1., 1.]), tensor([0., 0.]))
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -506,7 +503,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
     return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
 
 
-class SigmoidTransform(_OfNoArguments):
+class SigmoidTransform(_Increasing):
     """y = 1 / (1 + exp(-x)), kept away from 0 and 1.
 
     Example:
@@ -514,10 +511,7 @@ class SigmoidTransform(_OfNoArguments):
         tensor([0.5000, 0.5000])
     """
 
-    domain = constraints.real
     codomain = constraints.unit_interval
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
@@ -531,7 +525,7 @@ class SigmoidTransform(_OfNoArguments):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_OfNoArguments):
+class SoftplusTransform(_Increasing):
     """y = log(1 + exp(x)).
 
     Example:
@@ -539,10 +533,7 @@ class SoftplusTransform(_OfNoArguments):
         tensor([0.6931, 0.6931])
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -554,7 +545,7 @@ class SoftplusTransform(_OfNoArguments):
         return -softplus(-x)
 
 
-class TanhTransform(_OfNoArguments):
+class TanhTransform(_Increasing):
     """y = tanh(x).
 
     Example:
@@ -562,10 +553,7 @@ class TanhTransform(_OfNoArguments):
         tensor([0., 0.])
     """
 
-    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()

@@ -178,10 +178,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch: set its rates.
-
-        Args:
-            epoch: deprecated: the epoch to go to.
+        """Go on to the next epoch, or (deprecated) to a given one: set its rates.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)

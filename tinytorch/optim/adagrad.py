@@ -62,13 +62,8 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check(
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-        )
+        check(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay)
+        check(initial_accumulator_value=initial_accumulator_value, eps=eps)
         names = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
         super().__init__(params, chosen(locals(), names))
         for group in self.param_groups:

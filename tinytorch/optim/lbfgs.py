@@ -78,10 +78,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make up to `max_iter` iterations; return the loss of before the first.
-
-        Args:
-            closure: computes the loss anew, calls `backward` on it and returns it.
+        """Make up to `max_iter` iterations by a closure, as for `Optimizer.step`; return the loss of before the first.
 
         Example:
             >>> x = torch.tensor([3.0], requires_grad=True)

@@ -724,14 +724,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(  # type: ignore[override]
-        self, metrics: SupportsFloat, epoch: int | None = None
-    ) -> None:
-        """Take an epoch's metric, and reduce the rates if it is time to.
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Take an epoch's metric, a number or a tensor of one, and reduce the rates if it is time to.
 
-        Args:
-            metrics: a number, or a tensor of one.
-            epoch: deprecated: the epoch.
+        To name the epoch is deprecated.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)

@@ -61,12 +61,9 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
     ) -> None:
         check_one_element("lr", lr)
-        if not lr >= 0:
-            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
-        if not momentum >= 0:
-            raise ValueError(f"momentum should be >= 0 but is: {momentum}")
-        if not weight_decay >= 0:
-            raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
+        for words, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
+            if not value >= 0:
+                raise ValueError(f"{words} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"

@@ -68,8 +68,7 @@ def _register(
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Return a handle to `hook(optimizer, args, kwargs)`, called before every optimizer's step.
 
-    Args:
-        hook: returns None, or a tuple of new `(args, kwargs)`.
+    The hook returns None, or a tuple of new `(args, kwargs)`.
 
     Example:
         >>> from tinytorch.optim.optimizer import register_optimizer_step_pre_hook
@@ -248,8 +247,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return the closure's loss, or None.
 
-        Args:
-            closure: computes the loss anew, calls `backward` on it and returns it.
+        The closure computes the loss anew, calls `backward` on it and returns it.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -548,8 +546,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Return a handle to `hook(optimizer, args, kwargs)`, called before each step.
 
-        Args:
-            hook: returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args` is the optimizer.
+        The hook returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args` is the optimizer.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -571,9 +568,7 @@ class Optimizer:
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[[Optimizer], None], prepend: bool = False) -> RemovableHandle:
-        """Return a handle to `hook(optimizer)`, called at the start of `state_dict`.
-
-        `prepend` puts it before the hooks that are there.
+        """Return a handle to `hook(optimizer)`, called at the start of `state_dict`; `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -588,7 +583,7 @@ class Optimizer:
     ) -> RemovableHandle:
         """Return a handle to `hook(optimizer, state_dict)`, called at the end of `state_dict`.
 
-        The hook may change the dict or return another. `prepend` puts it before those there.
+        The hook may change the dict or return another. `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -618,9 +613,7 @@ class Optimizer:
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Return a handle to `hook(optimizer)`, called at the end of `load_state_dict`.
-
-        `prepend` puts it before the hooks that are there.
+        """Return a handle to `hook(optimizer)`, called at the end of `load_state_dict`; `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
