@@ -467,8 +467,7 @@ def _md5() -> Any:
 
 
 def _md5_of(path: str) -> str:
-    digest = _md5()
+    import hashlib
+
     with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return str(digest.hexdigest())
+        return hashlib.file_digest(file, _md5).hexdigest()

@@ -31,7 +31,6 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
-    has_rsample = False
     _kept = ("_num_component", "_event_ndims")
     _parts = ("_component_distribution",)
 

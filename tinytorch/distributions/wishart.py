@@ -120,10 +120,6 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ factor
         return root @ root.mT
 
-    def _singular(self, samples: Tensor) -> Tensor:
-        """Return per draw whether one of its batch is singular."""
-        return self._any_of_batch(self.support.check(samples).logical_not())
-
     def _any_of_batch(self, checks: Tensor) -> Tensor:
         return checks.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else checks
 
@@ -143,7 +139,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         for _ in range(1 + (_ATTEMPTS if max_try_correction is None else max_try_correction)):
             if again.any():
                 sample[again] = self._bartlett((int(again.sum()),))
-            again = self._singular(sample)
+            again = self._any_of_batch(self.support.check(sample).logical_not())
             if not again.any():
                 break
         return sample

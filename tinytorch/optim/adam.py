@@ -8,17 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    averages,
-    begun,
-    check,
-    check_one_element,
-    chosen,
-    of_group,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group
 
 __all__ = ["Adam"]
 
@@ -94,8 +84,6 @@ class Adam(Optimizer):
             raise ValueError(
                 f"{names[tensors.index(True)]} as a Tensor is not supported for capturable=False and foreach=True"
             )
-        for name, value in zip(names, (lr, *betas), strict=True):
-            check_one_element(name, value)
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
             raise ValueError(f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)")

@@ -695,8 +695,7 @@ def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
 def count(value: float) -> Tensor:
     """Return a number as PyTorch keeps it in states: a 0-d tensor of floating-point type."""
     kind = float64 if get_default_dtype() is float64 else float32
-    made: Tensor = wrap(np.array(value, kind.numpy))
-    return made
+    return wrap(np.array(value, kind.numpy))
 
 
 def begun(p: Tensor, *names: str) -> dict[str, Any]:
@@ -706,8 +705,7 @@ def begun(p: Tensor, *names: str) -> dict[str, Any]:
 
 def zeros(p: Tensor) -> Tensor:
     """Return a buffer like a parameter, of zeros."""
-    made: Tensor = wrap(np.zeros_like(p._array))
-    return made
+    return wrap(np.zeros_like(p._array))
 
 
 #: What PyTorch's messages call an option, if not by its name.
@@ -744,6 +742,7 @@ def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
 def check_betas(betas: Any) -> None:
     """Raise PyTorch's ValueError for a factor of an average that is not in [0, 1)."""
     for i in range(2):
+        check_one_element(f"betas[{i}]", betas[i])
         if not 0 <= betas[i] < 1:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 

@@ -47,9 +47,19 @@ Average = Callable[[Tensor, Tensor, Any], Tensor]
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
-def _check_decay(decay: float) -> None:
-    if decay < 0 or decay > 1:
-        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+def _in_place(weight_of: Callable[[Any], float], of_one: Average) -> Averages:
+    """Return `of_one` for lists; floating-point averages it moves by a weight that depends on how many are averaged."""
+
+    @no_grad()
+    def update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
+        weight = weight_of(number)
+        for average, value in zip(averages, current, strict=True):
+            if average.is_floating_point():
+                average.lerp_(value, weight)
+            else:
+                average.copy_(of_one(average, value, number))  # cut to an integer
+
+    return update
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
@@ -64,17 +74,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
         >>> averaged
         [tensor([1., 1.])]
     """
-    _check_decay(decay)
-
-    @no_grad()
-    def ema_update(averages: list[Tensor], current: list[Tensor], _: Any) -> None:
-        for average, value in zip(averages, current, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value, 1 - decay)
-            else:
-                average.copy_(average * decay + value * (1 - decay))
-
-    return ema_update
+    return _in_place(lambda number: 1 - decay, get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Averages:
@@ -86,16 +86,7 @@ def get_swa_multi_avg_fn() -> Averages:
         >>> averaged
         [tensor([1., 1.])]
     """
-
-    @no_grad()
-    def swa_update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
-        for average, value in zip(averages, current, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value, float(1 / (number + 1)))
-            else:
-                average.copy_(average + (value - average) / (number + 1))  # cut to an integer
-
-    return swa_update
+    return _in_place(lambda number: float(1 / (number + 1)), get_swa_avg_fn())
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
@@ -109,7 +100,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
         >>> average(torch.tensor(0.0), torch.tensor(4.0), 1)
         tensor(1.)
     """
-    _check_decay(decay)
+    if decay < 0 or decay > 1:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
     @no_grad()
     def ema_update(average: Tensor, current: Tensor, number: Any) -> Any:

@@ -454,7 +454,7 @@ class _Frame:
             return x
 
         try:
-            with saved_tensors_hooks(pack, _as_it_is), enable_grad():
+            with saved_tensors_hooks(pack, lambda x: x), enable_grad():
                 self.run_again(*args)
         except _Complete:
             pass
@@ -482,10 +482,6 @@ class _Frame:
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
                 f"during the forward pass.\n{different}\n{_TIP}"
             )
-
-
-def _as_it_is(x: Tensor) -> Tensor:
-    return x
 
 
 class _Save(Function):
