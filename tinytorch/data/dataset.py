@@ -325,10 +325,8 @@ def random_split(
     if sum(sizes) != size:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     indices = randperm(sum(sizes), generator=generator).tolist()
-    return [
-        Subset(dataset, indices[end - length : end])
-        for end, length in zip(itertools.accumulate(sizes), sizes, strict=True)
-    ]
+    ends = itertools.accumulate(sizes)
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, sizes, strict=True)]
 
 
 # Reading many samples at once ---------------------------------------------------------------------

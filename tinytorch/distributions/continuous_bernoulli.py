@@ -113,11 +113,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     def icdf(self, value: Tensor) -> Tensor:
         cut = self._cut()
-        return where(
-            self._outside(),
-            ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p()),
-            value,
-        )
+        quantile = ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p())
+        return where(self._outside(), quantile, value)
 
     def entropy(self) -> Tensor:
         log_zero, log_one = (-self.probs).log1p(), self.probs.log()

@@ -54,14 +54,9 @@ class StudentT(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         y = (value - self.loc) / self.scale
-        z = (
-            self.scale.log()
-            + 0.5 * self.df.log()
-            + 0.5 * math.log(math.pi)
-            + (0.5 * self.df).lgamma()
-            - (0.5 * (self.df + 1.0)).lgamma()
-        )
-        return -0.5 * (self.df + 1.0) * (y**2.0 / self.df).log1p() - z
+        half, above = 0.5 * self.df, 0.5 * (self.df + 1.0)
+        z = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - above.lgamma()
+        return -above * (y**2.0 / self.df).log1p() - z
 
     def entropy(self) -> Tensor:
         half, above = 0.5 * self.df, 0.5 * (self.df + 1)

@@ -82,9 +82,12 @@ class Transform:
         """The inverse transform: t.inv.inv is t."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
-            inverse = _InverseTransform(self)
+            inverse = self._inverted()
             self._inv = weakref.ref(inverse)
         return inverse
+
+    def _inverted(self) -> Transform:
+        return _InverseTransform(self)
 
     @property
     def sign(self) -> Any:
@@ -267,13 +270,9 @@ class ComposeTransform(Transform):
         """The product of the signs."""
         return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
 
-    @property
-    def inv(self) -> Any:
-        inverse = self._inv() if self._inv is not None else None
-        if inverse is None:
-            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
-            self._inv = weakref.ref(inverse)
-            inverse._inv = weakref.ref(self)
+    def _inverted(self) -> Transform:
+        inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+        inverse._inv = weakref.ref(self)
         return inverse
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -638,10 +637,8 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shape = x.shape
-        if isinstance(self.scale, Tensor):
-            result = self.scale.abs().log()
-        else:
-            result = full_like(x, math.log(abs(self.scale)))
+        scale = self.scale
+        result = scale.abs().log() if isinstance(scale, Tensor) else full_like(x, math.log(abs(scale)))
         if self.event_dim:
             result = result.view(result.shape[: -self.event_dim] + (-1,)).sum(-1)
             shape = shape[: -self.event_dim]

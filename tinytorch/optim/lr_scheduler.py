@@ -925,10 +925,8 @@ class CyclicLR(_Cycling):
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
-        if x <= self.step_ratio:
-            height = x / self.step_ratio
-        else:
-            height = (x - 1) / (self.step_ratio - 1)
+        peak = self.step_ratio
+        height = x / peak if x <= peak else (x - 1) / (peak - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         rates = [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs, strict=True)]
         if self.cycle_momentum:
