@@ -26,9 +26,7 @@ class GradScaler:
     without any it grows. For "cuda", the default, it warns and switches itself off: there is no GPU here.
 
     Args:
-        init_scale: the first scale.
-        growth_factor: by what the scale grows.
-        backoff_factor: by what it is reduced.
+        growth_factor, backoff_factor: by what the scale grows, and by what it is reduced.
         enabled: False makes all methods do nothing but call the optimizer.
 
     Raises:
@@ -156,10 +154,7 @@ class GradScaler:
         self._stages[key] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call `optimizer.step(*args, **kwargs)` with unscaled gradients, unless one is infinite or NaN.
-
-        Returns:
-            What the optimizer returned; None if its step was left out.
+        """Return `optimizer.step(*args, **kwargs)`, with unscaled gradients; None, and no step, if one is not finite.
 
         Raises:
             RuntimeError: it was called since the last `update`, or with a closure.

@@ -290,14 +290,11 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
 ) -> list[Subset[Any]]:
-    """Return the dataset cut into random subsets that do not overlap.
+    """Return the dataset cut into random `Subset`s that do not overlap, the same as PyTorch's for the same seed.
 
     Args:
         lengths: the sizes, which sum to the dataset's; or fractions that sum to 1: each gets
             floor(fraction · length), and the first ones share what is left over, one each.
-
-    Returns:
-        One `Subset` per length, with the same indices as PyTorch's from the same seed.
 
     Raises:
         ValueError: the sizes do not sum to the dataset's, or a fraction lies outside 0 … 1.

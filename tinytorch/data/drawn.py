@@ -574,16 +574,10 @@ GARMENTS: tuple[tuple[Callable[[_Block], None], float, float], ...] = (
 
 
 def draw(seed: int, split: int, count: int, block: int = BLOCK) -> tuple[Array, Array]:
-    """Return pictures and their labels.
+    """Return N pictures, uint8 (N, 28, 28), and labels, int64 (N,): as many of each label, in random order.
 
-    Args:
-        seed: of the random numbers, 0 or more.
-        split: which of the seed's sets: 0 for training, 1 for the test.
-        count: how many, N.
-        block: how many are drawn at once; it changes nothing but memory and time.
-
-    Returns:
-        uint8 (N, 28, 28), and int64 (N,): as many of each label, in random order.
+    Of a seed there are two sets, which `split` chooses from: 0 for training, 1 for the test. How many pictures are
+    drawn at once, a `block`, changes nothing but memory and time.
     """
 
     def stream(number: int) -> np.random.PCG64:

@@ -17,8 +17,6 @@ class Distribution:
     """A probability distribution, or a batch of them.
 
     Args:
-        batch_shape: the shape of the batch of distributions.
-        event_shape: the shape of one sample of one of them.
         validate_args: whether to check parameters and values; by default as `set_default_validate_args` says.
 
     Example:

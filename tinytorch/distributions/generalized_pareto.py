@@ -97,7 +97,5 @@ class GeneralizedPareto(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        upper = where(
-            self.concentration < 0, self.loc - self.scale / self.concentration, full_like(self.loc, float("inf"))
-        )
-        return constraints.interval(self.loc, upper)
+        c, infinite = self.concentration, full_like(self.loc, float("inf"))
+        return constraints.interval(self.loc, where(c < 0, self.loc - self.scale / c, infinite))

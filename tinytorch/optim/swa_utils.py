@@ -32,14 +32,9 @@ from tinytorch.optim._lr_base import LRScheduler, Rate, _for_groups
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
-    "AveragedModel",
-    "SWALR",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
+    "AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
-]
+]  # fmt: skip
 
 #: A function of the average, the current parameter, and how many are averaged: the new average.
 Average = Callable[[Tensor, Tensor, Any], Tensor]
