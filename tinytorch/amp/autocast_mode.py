@@ -22,20 +22,13 @@ _LOW = ("cpu", "hpu", "maia", "xla")  # … whose low precision is bfloat16; flo
 
 
 class _State(threading.local):
-    """What a thread was told about autocasting.
-
-    Attributes:
-        enabled: whether it is on, by kind of device.
-        dtypes: its low precision, by kind of device.
-        cpu: what makes it happen on the CPU, the one device that there is.
-        nesting: how many `autocast`s are around.
-    """
+    """What a thread was told about autocasting."""
 
     def __init__(self) -> None:
-        self.enabled: dict[str, bool] = {}
-        self.dtypes: dict[str, dtypes.dtype] = {}
-        self.cpu = Autocast()
-        self.nesting = 0
+        self.enabled: dict[str, bool] = {}  # whether it is on, by kind of device
+        self.dtypes: dict[str, dtypes.dtype] = {}  # its low precision, by kind of device
+        self.cpu = Autocast()  # what makes it happen on the CPU, the one device that there is
+        self.nesting = 0  # how many `autocast`s are around
 
 
 _state = _State()

@@ -65,7 +65,7 @@ class RMSprop(Optimizer):
         super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        momentum = ["momentum_buffer"] * (group["momentum"] > 0)
+        momentum = ["momentum_buffer"] * bool(group["momentum"] > 0)
         centered = ["grad_avg"] * bool(group["centered"])
         return begun(p, "square_avg", *momentum, *centered)
 
