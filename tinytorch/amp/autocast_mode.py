@@ -22,20 +22,13 @@ _LOW = ("cpu", "hpu", "maia", "xla")  # … whose low precision is bfloat16; flo
 
 
 class _State(threading.local):
-    """What a thread was told about autocasting.
-
-    Attributes:
-        enabled: whether it is on, by kind of device.
-        dtypes: its low precision, by kind of device.
-        cpu: what makes it happen on the CPU, the one device that there is.
-        nesting: how many `autocast`s are around.
-    """
+    """What a thread was told about autocasting."""
 
     def __init__(self) -> None:
-        self.enabled: dict[str, bool] = {}
-        self.dtypes: dict[str, dtypes.dtype] = {}
-        self.cpu = Autocast()
-        self.nesting = 0
+        self.enabled: dict[str, bool] = {}  # whether it is on, by kind of device
+        self.dtypes: dict[str, dtypes.dtype] = {}  # its low precision, by kind of device
+        self.cpu = Autocast()  # what makes it happen on the CPU, the one device that there is
+        self.nesting = 0  # how many `autocast`s are around
 
 
 _state = _State()
@@ -293,17 +286,10 @@ def autocast_decrement_nesting() -> int:
     return _state.nesting
 
 
-def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
+def _old(name: str, function_now: Callable[..., Any], device_type: str) -> Callable[..., Any]:
     """Return PyTorch's older function for one kind of device."""
-    functions: dict[str, Any] = {
-        "is_autocast_enabled": is_autocast_enabled,
-        "get_autocast_dtype": get_autocast_dtype,
-        "set_autocast_enabled": set_autocast_enabled,
-        "set_autocast_dtype": set_autocast_dtype,
-    }
-    argument = {"enabled": "enabled", "dtype": "dtype"}[new.rsplit("_", 1)[1]]
-    setter = new.startswith("set")
-    shown = f", {argument}" if setter else ""
+    new = function_now.__name__
+    shown = f", {new.rsplit('_', 1)[1]}" if new.startswith("set") else ""
 
     def function(*args: Any) -> Any:
         warnings.warn(
@@ -311,19 +297,19 @@ def _old(name: str, new: str, device_type: str) -> Callable[..., Any]:
             DeprecationWarning,
             stacklevel=2,
         )
-        return functions[new](device_type, *args)
+        return function_now(device_type, *args)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Call `{new}` for {device_type}: deprecated, as in PyTorch."
     return function
 
 
-is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", "is_autocast_enabled", "cpu")
-set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", "set_autocast_enabled", "cpu")
-get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", "get_autocast_dtype", "cpu")
-set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", "set_autocast_dtype", "cpu")
-get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", "get_autocast_dtype", "cuda")
-set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", "set_autocast_dtype", "cuda")
+is_autocast_cpu_enabled = _old("is_autocast_cpu_enabled", is_autocast_enabled, "cpu")
+set_autocast_cpu_enabled = _old("set_autocast_cpu_enabled", set_autocast_enabled, "cpu")
+get_autocast_cpu_dtype = _old("get_autocast_cpu_dtype", get_autocast_dtype, "cpu")
+set_autocast_cpu_dtype = _old("set_autocast_cpu_dtype", set_autocast_dtype, "cpu")
+get_autocast_gpu_dtype = _old("get_autocast_gpu_dtype", get_autocast_dtype, "cuda")
+set_autocast_gpu_dtype = _old("set_autocast_gpu_dtype", set_autocast_dtype, "cuda")
 
 
 # A Function under autocasting ---------------------------------------------------------------------

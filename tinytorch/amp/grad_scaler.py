@@ -26,11 +26,7 @@ class GradScaler:
     without any it grows. For "cuda", the default, it warns and switches itself off: there is no GPU here.
 
     Args:
-        device: the kind of device.
-        init_scale: the first scale.
-        growth_factor: by what the scale grows.
-        backoff_factor: by what it is reduced.
-        growth_interval: after how many steps it grows.
+        growth_factor, backoff_factor: by what the scale grows, and by what it is reduced.
         enabled: False makes all methods do nothing but call the optimizer.
 
     Raises:
@@ -144,12 +140,7 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if stage == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        gradients = [
-            parameter.grad
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is dtypes.float16 for grad in gradients):
             raise ValueError("Attempting to unscale FP16 gradients.")
         infinite = False
@@ -163,10 +154,7 @@ class GradScaler:
         self._stages[key] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call `optimizer.step(*args, **kwargs)` with unscaled gradients, unless one is infinite or NaN.
-
-        Returns:
-            What the optimizer returned; None if its step was left out.
+        """Return `optimizer.step(*args, **kwargs)`, with unscaled gradients; None, and no step, if one is not finite.
 
         Raises:
             RuntimeError: it was called since the last `update`, or with a closure.
@@ -257,8 +245,7 @@ class GradScaler:
         """Return by what the scale grows.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_growth_factor()
+            >>> torch.amp.GradScaler("cpu").get_growth_factor()
             2.0
         """
         return self._growth_factor
@@ -278,8 +265,7 @@ class GradScaler:
         """Return by what the scale is reduced.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_backoff_factor()
+            >>> torch.amp.GradScaler("cpu").get_backoff_factor()
             0.5
         """
         return self._backoff_factor
@@ -299,8 +285,7 @@ class GradScaler:
         """Return after how many steps the scale grows.
 
         Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.get_growth_interval()
+            >>> torch.amp.GradScaler("cpu", growth_interval=100).get_growth_interval()
             100
         """
         return self._growth_interval

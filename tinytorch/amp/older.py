@@ -20,12 +20,7 @@ def deprecated(name: str, instead: str) -> None:
 
 
 def older_autocast(device: str, usual: dtypes.dtype) -> Any:
-    """Return the class `autocast` of a device, which takes the device's name for granted.
-
-    Args:
-        device: "cpu" or "cuda".
-        usual: the dtype that it computes in if none is given.
-    """
+    """Return the class `autocast` of a device, "cpu" or "cuda", of which `usual` is the dtype if none is given."""
 
     class Autocast(autocast):
         def __init__(self, enabled: bool = True, dtype: dtypes.dtype = usual, cache_enabled: bool = True) -> None:

@@ -3,28 +3,14 @@
 `tinytorch.utils.data` hands the first part on under PyTorch's name; `vision` and `transforms` have torchvision's names.
 """
 
+# ruff: noqa: F403, F405
+
 from tinytorch.data import transforms, vision
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataloader import DataLoader, get_worker_info
-from tinytorch.data.dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
+from tinytorch.data.dataset import *
 from tinytorch.data.drawn import DrawnFashion, fashion_or_drawn
-from tinytorch.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from tinytorch.data.sampler import *
 from tinytorch.data.vision import KMNIST, MNIST, FashionMNIST
 
 __all__ = [

@@ -23,14 +23,11 @@ NOT_NUMBERS = "SUO"  # NumPy's codes of the array kinds that no tensor can hold:
 
 
 def default_collate(batch: Any) -> Any:
-    """Return the samples of a list as one batch, with a new first dimension.
+    """Return the samples of a list as one batch, with a new first dimension. The first one's type decides.
 
     Tensors and NumPy arrays are stacked, numbers become a tensor, text stays a list, and mappings,
     namedtuples, tuples and lists are collated entry by entry (a tuple gives a list, as in PyTorch).
     PyTorch's own tensors, which a torchvision dataset gives, are taken without a copy of each.
-
-    Args:
-        batch: the samples, at least one. The first one's type decides.
 
     Raises:
         TypeError: samples of a type that cannot be collated.
@@ -76,7 +73,6 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
     """Return the samples joined, like `default_collate`, with your own table for the leaves.
 
     Args:
-        batch: the samples, at least one.
         collate_fn_map: for a type (or tuple of types), a function `f(batch, *, collate_fn_map)` that joins samples of
             it; subclasses count, the first match wins. Containers are looked into where no entry matches.
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
-from tinytorch.data.worker import Failure, Fetcher, Workers, get_worker_info
+from tinytorch.data.worker import Failure, Fetcher, Job, Workers, get_worker_info
 from tinytorch.ops.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -201,9 +201,8 @@ class DataLoader(Generic[T_co]):
                 context = multiprocessing.get_context(context)
             if not isinstance(context, multiprocessing.context.BaseContext):
                 raise TypeError(
-                    "multiprocessing_context option should be a valid context object or a string "
-                    "specifying the start method, but got "
-                    f"multiprocessing_context={context}"
+                    "multiprocessing_context option should be a valid context object or a string specifying the start "
+                    f"method, but got multiprocessing_context={context}"
                 )
         self._context = context
 
@@ -217,11 +216,10 @@ class DataLoader(Generic[T_co]):
             most, unsure = os.cpu_count() or 1, " (`cpuset` is not taken into account)"
         if self.num_workers > most:
             warnings.warn(
-                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
-                f"suggested max number of worker in current system is {most}{unsure}, which is "
-                "smaller than what this DataLoader is going to create. Please be aware that "
-                "excessive worker creation might get DataLoader running slow or even freeze, "
-                "lower the worker number to avoid potential slowness/freeze if necessary.",
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                f"of worker in current system is {most}{unsure}, which is smaller than what this DataLoader is going "
+                "to create. Please be aware that excessive worker creation might get DataLoader running slow or even "
+                "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
                 stacklevel=3,
             )
 
@@ -266,12 +264,11 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
 def _check_stream(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     """Raise for what an `IterableDataset`, whose order is its own, does not allow."""
     expected = "DataLoader with IterableDataset: expected unspecified {0} option, but got {0}={1}"
-    if shuffle not in (False, None):
-        raise ValueError(expected.format("shuffle", shuffle))
-    if sampler is not None:
-        raise ValueError(expected.format("sampler", sampler))
-    if batch_sampler is not None:
-        raise ValueError(expected.format("batch_sampler", batch_sampler))
+    ordered = None if shuffle in (False, None) else shuffle
+    options = {"shuffle": ordered, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(expected.format(name, value))
 
 
 class _Iterator:
@@ -314,9 +311,8 @@ class _Iterator:
             told = self._length_told
             if told is not None and self._yielded > told:
                 warnings.warn(
-                    f"Length of IterableDataset {self._dataset} was reported to be {told}"
-                    "(when accessing len(dataloader)), "
-                    f"but {self._yielded} samples have been fetched. {self._advice}",
+                    f"Length of IterableDataset {self._dataset} was reported to be {told}(when accessing "
+                    f"len(dataloader)), but {self._yielded} samples have been fetched. {self._advice}",
                     stacklevel=2,
                 )
         return batch
@@ -370,7 +366,7 @@ class _InWorkers(_Iterator):
         self._ahead = loader.prefetch_factor * loader.num_workers
         self._timeout = loader.timeout
         self._in_order = loader.in_order
-        self._pool = Workers(context, self._count, self._making, self._base_seed, loader.worker_init_fn)
+        self._pool = Workers(context, Job(self._count, self._making, self._base_seed, loader.worker_init_fn))
         self._workers = self._pool.processes
         self._begin()
 

@@ -76,10 +76,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Tensors of equal length, indexed together along their first dimension.
-
-    Args:
-        *tensors: tensors of shapes (N, ...), with the same N.
+    """Tensors of shapes (N, ...), with the same N, indexed together along their first dimension.
 
     Raises:
         AssertionError: the first dimensions differ.
@@ -113,11 +110,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets of equal length side by side: a sample is the tuple, or the dict, of their samples.
-
-    Args:
-        *args: datasets whose samples make a tuple.
-        **kwargs: or datasets whose samples make a dict under these names.
+    """Datasets of equal length side by side: a sample is the tuple of their samples, or for keywords the dict.
 
     Raises:
         ValueError: both or neither were given, or the lengths differ.
@@ -167,9 +160,6 @@ class StackDataset(Dataset[Any]):
 
 class ConcatDataset(Dataset[T_co]):
     """Datasets one after the other.
-
-    Args:
-        datasets: map-style datasets, at least one.
 
     Raises:
         AssertionError: there is no dataset, or one is an `IterableDataset`.
@@ -222,10 +212,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """Streams one after the other.
-
-    Args:
-        datasets: `IterableDataset`s, read as they are needed.
+    """`IterableDataset`s one after the other, read as they are needed.
 
     Raises:
         AssertionError: (when reached) one of them is no `IterableDataset`.
@@ -257,11 +244,7 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at some indices.
-
-    Args:
-        dataset: the whole dataset.
-        indices: which of its samples, in this order.
+    """The samples of a dataset at some indices, in the order of these.
 
     Raises:
         NotImplementedError: a subclass overrides `__getitem__` and not `__getitems__`, which a
@@ -307,16 +290,11 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
 ) -> list[Subset[Any]]:
-    """Return the dataset cut into random subsets that do not overlap.
+    """Return the dataset cut into random `Subset`s that do not overlap, the same as PyTorch's for the same seed.
 
     Args:
-        dataset: a map-style dataset with a length.
         lengths: the sizes, which sum to the dataset's; or fractions that sum to 1: each gets
             floor(fraction · length), and the first ones share what is left over, one each.
-        generator: where the permutation comes from.
-
-    Returns:
-        One `Subset` per length, with the same indices as PyTorch's from the same seed.
 
     Raises:
         ValueError: the sizes do not sum to the dataset's, or a fraction lies outside 0 … 1.
@@ -344,10 +322,8 @@ def random_split(
     if sum(sizes) != size:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     indices = randperm(sum(sizes), generator=generator).tolist()
-    return [
-        Subset(dataset, indices[end - length : end])
-        for end, length in zip(itertools.accumulate(sizes), sizes, strict=True)
-    ]
+    ends = itertools.accumulate(sizes)
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, sizes, strict=True)]
 
 
 # Reading many samples at once ---------------------------------------------------------------------

@@ -56,19 +56,15 @@ class DrawnFashion(Pictures):
     | `examples/cnn_fashion_mnist.py` | 99.3 % | 92 % |
 
     Args:
-        root: for FashionMNIST's signature; not used.
         train: whether to give the training samples, or else the test samples, which are drawn from
             another stream of random numbers.
-        transform: from an image to what a sample has instead.
-        target_transform: from a label to what a sample has instead.
-        download: for FashionMNIST's signature; not used.
+        transform, target_transform: as for FashionMNIST.
+        root, download: for FashionMNIST's signature; not used.
         seed: of the random numbers, an integer from 0 up. The same seed gives the same pictures,
             on any machine, and leaves `torch.manual_seed`'s numbers alone.
 
     Attributes:
-        data: the images, a uint8 tensor (N, 28, 28).
-        targets: the labels, an int64 tensor (N,).
-        classes: the names of the labels.
+        data, targets, classes: as of FashionMNIST.
         notice: a line that says what the pictures are, for programs that print an accuracy.
 
     Raises:
@@ -193,9 +189,7 @@ class _Block:
     def place(self, slant: float = 0.08, tilt: float = 0.0) -> None:
         """Choose size and place: where x and y of the shapes, in pixels from the middle, are.
 
-        Args:
-            slant: how far the vertical leans at most, as a slope.
-            tilt: the same for the horizontal.
+        The vertical leans by a slope of at most `slant`, the horizontal of `tilt`.
         """
         wide = self.number(0.97, 1.13)
         high = wide * self.number(0.94, 1.06)
@@ -284,13 +278,7 @@ class _Block:
     # Paint
 
     def sew(self, inside: Array, tone: Number = 1.0, where: Array | None = None) -> None:
-        """Lay a piece of the cloth, darker at its borders, over what is there.
-
-        Args:
-            inside: the shape.
-            tone: times how bright it is.
-            where: in which pictures, (B,).
-        """
+        """Lay a piece of the cloth, times `tone`, darker at its borders, over what is there in the pictures `where`."""
         shade = np.clip(1.6 - inside, 0, 1)
         shade *= self.shade
         np.subtract(1, shade, out=shade)
@@ -586,16 +574,10 @@ GARMENTS: tuple[tuple[Callable[[_Block], None], float, float], ...] = (
 
 
 def draw(seed: int, split: int, count: int, block: int = BLOCK) -> tuple[Array, Array]:
-    """Return pictures and their labels.
+    """Return N pictures, uint8 (N, 28, 28), and labels, int64 (N,): as many of each label, in random order.
 
-    Args:
-        seed: of the random numbers, 0 or more.
-        split: which of the seed's sets: 0 for training, 1 for the test.
-        count: how many, N.
-        block: how many are drawn at once; it changes nothing but memory and time.
-
-    Returns:
-        uint8 (N, 28, 28), and int64 (N,): as many of each label, in random order.
+    Of a seed there are two sets, which `split` chooses from: 0 for training, 1 for the test. How many pictures are
+    drawn at once, a `block`, changes nothing but memory and time.
     """
 
     def stream(number: int) -> np.random.PCG64:

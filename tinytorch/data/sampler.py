@@ -42,9 +42,6 @@ class Sampler(Generic[T_co]):
 class SequentialSampler(Sampler[int]):
     """The indices in order, 0 … len(data_source) - 1.
 
-    Args:
-        data_source: what to take samples from; its length counts.
-
     Example:
         >>> list(torch.utils.data.SequentialSampler("abc"))
         [0, 1, 2]
@@ -64,7 +61,6 @@ class RandomSampler(Sampler[int]):
     """The indices in random order, or random draws with replacement.
 
     Args:
-        data_source: what to take samples from; its length counts.
         replacement: whether an index may come more than once before all came.
         num_samples: how many indices; as many as there are samples if None. Without replacement,
             more than that goes through the samples several times, each time in a new order.
@@ -123,11 +119,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices in random order.
-
-    Args:
-        indices: the indices to choose from.
-        generator: where the order comes from; the default generator if None.
+    """The given indices in random order, which comes from `generator`, or from the default one.
 
     Example:
         >>> sorted(torch.utils.data.SubsetRandomSampler([5, 7, 11]))
@@ -147,12 +139,10 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Random indices 0 … len(weights) - 1, each as probable as its weight says.
+    """`num_samples` random indices 0 … len(weights) - 1, each as probable as its weight says.
 
     Args:
         weights: weights that need not sum to 1, shape (N,).
-        num_samples: how many indices to draw.
-        replacement: whether an index may come more than once.
         generator: where the numbers come from; the default generator if None.
 
     Raises:
@@ -190,12 +180,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The indices of another sampler in lists of `batch_size`.
-
-    Args:
-        sampler: any iterable of indices.
-        batch_size: how many indices a batch has.
-        drop_last: whether a last, smaller batch is left out.
+    """The indices of another sampler in lists of `batch_size`; `drop_last` leaves out a last, smaller one.
 
     Raises:
         ValueError: `batch_size` is no positive integer, or `drop_last` no bool.

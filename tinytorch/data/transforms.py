@@ -88,8 +88,7 @@ class Normalize:
     """Shifts and scales each channel: (x - mean[channel]) / std[channel].
 
     Args:
-        mean: one number per channel, or one for all.
-        std: likewise.
+        mean, std: one number per channel, or one for all.
         inplace: whether to write the result into the image that is given.
 
     Raises:
@@ -139,9 +138,6 @@ class Normalize:
 class Compose:
     """Transforms one after the other.
 
-    Args:
-        transforms: the transforms, in this order.
-
     Example:
         >>> from tinytorch.data.transforms import Compose, Lambda, ToTensor
         >>> Compose([ToTensor(), Lambda(lambda x: x.flatten())])
@@ -168,11 +164,8 @@ class Compose:
 class Lambda:
     """A function as a transform.
 
-    Args:
-        lambd: the function.
-
     Raises:
-        TypeError: it is not callable.
+        TypeError: `lambd` is not callable.
 
     Example:
         >>> from tinytorch.data.transforms import Lambda

@@ -34,16 +34,7 @@ TIMEOUT = 30  # seconds for which one that has begun to answer may be silent
 class Pictures(Dataset[tuple[Any, Any]]):
     """Grey pictures in memory, with labels: the samples and batches of `MNIST` and its kin.
 
-    A subclass sets the attributes.
-
-    Attributes:
-        data: the images, a uint8 tensor (N, H, W).
-        targets: the labels, an int64 tensor (N,).
-        classes: the names of the labels.
-        root: the folder that they are read from, or None.
-        train: whether they are the training samples, or else the test samples.
-        transform: from an image to what a sample has instead, or None.
-        target_transform: from a label to what a sample has instead, or None.
+    A subclass sets the attributes: those of `MNIST`, and its arguments of these names.
     """
 
     classes: Sequence[str]
@@ -313,9 +304,8 @@ def _pillow_image(array: np.ndarray[Any, Any], dataset: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: "
-            "pip install pillow, or pass a transform that begins with "
-            "tinytorch.data.transforms.ToTensor(), which needs no Pillow"
+            f"a sample of {dataset} is a Pillow image, and Pillow is not installed: pip install pillow, or pass a "
+            "transform that begins with tinytorch.data.transforms.ToTensor(), which needs no Pillow"
         ) from error
     return Image.fromarray(array)
 
@@ -329,11 +319,7 @@ def _present(packed: str) -> str | None:
 
 
 def read_idx(path: str, ndim: int) -> np.ndarray[Any, Any]:
-    """Return the uint8 array that an idx file holds, plain or (by its name) gzip-compressed.
-
-    Args:
-        path: the file.
-        ndim: how many dimensions it should have.
+    """Return the uint8 array of `ndim` dimensions that an idx file holds, plain or (by its name) gzip-compressed.
 
     Raises:
         RuntimeError: the file is damaged: a wrong magic number, more or fewer bytes than its sizes
@@ -481,8 +467,7 @@ def _md5() -> Any:
 
 
 def _md5_of(path: str) -> str:
-    digest = _md5()
+    import hashlib
+
     with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return str(digest.hexdigest())
+        return hashlib.file_digest(file, _md5).hexdigest()

@@ -35,7 +35,7 @@ from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.kernels.parallel import set_num_threads
 from tinytorch.ops.random import manual_seed
 
-__all__ = ["Failure", "Fetcher", "WorkerInfo", "Workers", "get_worker_info"]
+__all__ = ["Failure", "Fetcher", "Job", "WorkerInfo", "Workers", "get_worker_info"]
 
 _PATIENCE = 5.0  # seconds between looks whether the main process lives, and for workers to end
 _LARGE = 1 << 15  # bytes from which on a message goes through memory, not through the channel
@@ -91,7 +91,6 @@ class Fetcher:
     """From an index, or a list of indices, to a batch: in the main process or in a worker.
 
     Args:
-        dataset: the dataset.
         collate_fn: from the samples to a batch.
         batched: whether samples are joined into batches.
         is_stream: whether the dataset is an `IterableDataset`.
@@ -133,6 +132,23 @@ class Fetcher:
         return data
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all workers of a `DataLoader` are told.
+
+    Args:
+        count: how many they are.
+        making: the arguments of `Fetcher`.
+        base_seed: the seed of worker 0.
+        init_fn: the user's `worker_init_fn`, called in each worker with its number.
+    """
+
+    count: int
+    making: tuple[Any, ...]
+    base_seed: int
+    init_fn: Callable[[int], Any] | None
+
+
 class _Words(str):
     """A message that KeyError shows as it is, line by line."""
 
@@ -145,8 +161,7 @@ class _Words(str):
 class Failure:
     """The exception that is being handled, to be raised again in another process.
 
-    Args:
-        where: where it was caught, for the message.
+    `where` says in its message where it was caught.
     """
 
     def __init__(self, where: str) -> None:
@@ -178,60 +193,34 @@ def _seed(base_seed: int, worker: int) -> None:
     np.random.seed(np.random.SeedSequence(words).generate_state(4))
 
 
-def _work(
-    tasks: Any,
-    results: Any,
-    making: tuple[Any, ...],
-    base_seed: int,
-    init_fn: Callable[[int], Any] | None,
-    worker: int,
-    count: int,
-) -> None:
-    """Answer tasks until told to end: what a worker process runs.
-
-    Args:
-        tasks: the channel where indices come from.
-        results: the channel where batches go.
-        making: the arguments of `Fetcher`.
-        base_seed: the seed of worker 0.
-        init_fn: the user's `worker_init_fn`.
-        worker: the number of this worker.
-        count: how many workers there are.
-    """
+def _work(tasks: Any, results: Any, job: Job, worker: int) -> None:
+    """Answer tasks until told to end: what a worker process runs, with the channels of its tasks and of its results."""
     for others in list(_alive):  # a forked process holds the main process's ends of the channels
         others.forget()
     # Ctrl-C reaches all processes, and the main one tells of it; a channel that is closed says that it has gone.
     with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionError):
-        _answer(tasks, results, making, base_seed, init_fn, worker, count)
+        _answer(tasks, results, job, worker)
 
 
-def _answer(
-    tasks: Any,
-    results: Any,
-    making: tuple[Any, ...],
-    base_seed: int,
-    init_fn: Callable[[int], Any] | None,
-    worker: int,
-    count: int,
-) -> None:
+def _answer(tasks: Any, results: Any, job: Job, worker: int) -> None:
     global _info
     parent = os.getppid()
     where = f"in DataLoader worker process {worker}"
     set_num_threads(1)
-    _seed(base_seed, worker)
-    _info = WorkerInfo(worker, count, base_seed + worker, making[0])
+    _seed(job.base_seed, worker)
+    dataset, _, _, is_stream, _ = job.making
+    _info = WorkerInfo(worker, job.count, job.base_seed + worker, dataset)
     fetcher: Fetcher | None = None
     failure: Failure | None = None
     ready = ended = False
     try:
-        if init_fn is not None:
-            init_fn(worker)
+        if job.init_fn is not None:
+            job.init_fn(worker)
         ready = True
-        fetcher = Fetcher(*making)
+        fetcher = Fetcher(*job.making)
     except Exception:
         failure = Failure(where)
 
-    is_stream = making[3]
     while True:
         while not tasks.poll(_PATIENCE):
             if os.getppid() != parent:
@@ -244,7 +233,7 @@ def _answer(
             ended = False
             if ready:
                 try:
-                    fetcher, failure = Fetcher(*making), None
+                    fetcher, failure = Fetcher(*job.making), None
                 except Exception:
                     failure = Failure(where)
             _send(results, (None, None))
@@ -390,19 +379,9 @@ def _held_by(channel: Any) -> int:
 
 
 class Workers:
-    """The worker processes of one iterator, seen from the main process.
+    """The worker processes of one iterator, seen from the main process."""
 
-    Args:
-        context: of `multiprocessing`.
-        count: how many.
-        making: the arguments of `Fetcher`.
-        base_seed: the seed of worker 0.
-        init_fn: called in each worker with its number.
-    """
-
-    def __init__(
-        self, context: Any, count: int, making: tuple[Any, ...], base_seed: int, init_fn: Callable[[int], Any] | None
-    ) -> None:
+    def __init__(self, context: Any, job: Job) -> None:
         self.processes: list[Any] = []
         #: Whether a worker takes tasks: not after its stream ended, until the next epoch, nor when it has died.
         self.active: list[bool] = []
@@ -417,29 +396,19 @@ class Workers:
         self._end = weakref.finalize(self, _end, os.getpid(), self.processes, self._tasks, self._results)
         self._end.atexit = False
         try:
-            for worker in range(count):
-                self._start(context, worker, count, making, base_seed, init_fn)
+            for worker in range(job.count):
+                self._start(context, worker, job)
         except BaseException:
             self.shut_down()
             raise
 
-    def _start(
-        self,
-        context: Any,
-        worker: int,
-        count: int,
-        making: tuple[Any, ...],
-        base_seed: int,
-        init_fn: Callable[[int], Any] | None,
-    ) -> None:
+    def _start(self, context: Any, worker: int, job: Job) -> None:
         its_tasks, tasks = context.Pipe(duplex=False)
         results, its_results = context.Pipe(duplex=True)  # a socket, which can carry files
         self._tasks.append(tasks)
         self._ahead.append(_held_by(tasks) // 2)
         self._results.append(results)
-        process = context.Process(
-            target=_work, args=(its_tasks, its_results, making, base_seed, init_fn, worker, count), daemon=True
-        )
+        process = context.Process(target=_work, args=(its_tasks, its_results, job, worker), daemon=True)
         try:
             process.start()
         except (TypeError, AttributeError, pickle.PicklingError):

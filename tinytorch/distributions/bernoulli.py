@@ -17,12 +17,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """One with the probability `probs`, else zero.
-
-    Args:
-        probs: the probability of one.
-        logits: its log odds, instead.
-        validate_args: whether to check the arguments.
+    """One with the probability `probs`, or of the log odds `logits`, else zero.
 
     Example:
         >>> torch.distributions.Bernoulli(torch.tensor([0.0, 1.0])).sample()
@@ -51,9 +46,8 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
         with no_grad():
-            return bernoulli(self.probs.expand(shape))
+            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
-from tinytorch.core.tensor import Size, Tensor
+from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.dirichlet import Dirichlet
-from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all
 from tinytorch.ops.create import tensor
@@ -28,6 +27,7 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("_dirichlet",)
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         if isinstance(concentration1, Real) and isinstance(concentration0, Real):
@@ -36,13 +36,6 @@ class Beta(ExponentialFamily):
             both = stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = self._get_checked_instance(Beta, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        Distribution.__init__(new, Size(batch_shape), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -16,13 +16,7 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits, Distribution):
-    """How many of `total_count` trials succeed, each with probability `probs`.
-
-    Args:
-        total_count: the number of trials.
-        probs: the probability of a success.
-        logits: its log odds, instead.
-        validate_args: whether to check the arguments.
+    """How many of `total_count` trials succeed, each with probability `probs`, or of the log odds `logits`.
 
     Example:
         >>> torch.distributions.Binomial(5, torch.tensor([0.0, 1.0])).sample()

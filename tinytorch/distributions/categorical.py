@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
@@ -24,7 +24,6 @@ class Categorical(ProbsOrLogits, Distribution):
     Args:
         probs: the probabilities in the last dimension; they are divided by their sum.
         logits: unnormalised logarithms of probabilities, instead.
-        validate_args: whether to check the arguments.
 
     Example:
         >>> torch.distributions.Categorical(torch.tensor([0.0, 1.0, 0.0])).sample((2,))
@@ -66,13 +65,11 @@ class Categorical(ProbsOrLogits, Distribution):
     def mean(self) -> Tensor:
         return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
 
+    variance = mean
+
     @property
     def mode(self) -> Tensor:
         return self.probs.argmax(-1)
-
-    @property
-    def variance(self) -> Tensor:
-        return full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         if not isinstance(sample_shape, Size):
@@ -98,6 +95,7 @@ class OfCategorical(Distribution):
     """What distributions share that are made of a `Categorical`."""
 
     _categorical: Categorical
+    _parts: tuple[str, ...] = ("_categorical",)
     logits = given("_categorical.logits", "The logarithms of the probabilities.")
     probs = given("_categorical.probs", "The probabilities.")
 
@@ -105,8 +103,3 @@ class OfCategorical(Distribution):
     def param_shape(self) -> Size:
         """The shape of the probabilities."""
         return self._categorical.param_shape
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new

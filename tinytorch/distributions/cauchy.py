@@ -41,8 +41,7 @@ class Cauchy(Distribution):
         return full(self._extended_shape(), float("inf"), dtype=self.loc.dtype)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.loc + empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
+        return self.loc + empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).cauchy_() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -59,7 +59,6 @@ class _Dependent(Constraint):
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
         self._event_dim = event_dim
-        super().__init__()
 
     @property
     def is_discrete(self) -> Any:
@@ -131,7 +130,6 @@ class _IndependentConstraint(Constraint):
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        super().__init__()
 
     @property
     def is_discrete(self) -> Any:
@@ -166,7 +164,6 @@ class MixtureSameFamilyConstraint(Constraint):
         if not isinstance(base_constraint, Constraint):
             raise AssertionError(f"Expected base_constraint to be a Constraint, got {type(base_constraint)}")
         self.base_constraint = base_constraint
-        super().__init__()
 
     @property
     def is_discrete(self) -> Any:
@@ -213,7 +210,6 @@ class _TwoBounds(Constraint):
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
-        super().__init__()
 
 
 class _IntegerInterval(_TwoBounds):
@@ -259,7 +255,6 @@ class _LowerBound(Constraint):
 
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
-        super().__init__()
 
 
 class _IntegerGreaterThan(_LowerBound):
@@ -300,7 +295,6 @@ class _UpperBound(Constraint):
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
-        super().__init__()
 
 
 class _LessThan(_UpperBound):
@@ -422,7 +416,6 @@ class _Several(Constraint):
             raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq = list(cseq)
         self.dim = dim
-        super().__init__()
 
     @property
     def is_discrete(self) -> Any:

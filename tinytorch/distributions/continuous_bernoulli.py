@@ -24,7 +24,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         probs: the parameter in (0, 1); it is not the probability of anything.
         logits: its log odds, instead.
         lims: between these, around 1/2, Taylor series take the place of formulas that lose digits.
-        validate_args: whether to check the arguments.
 
     Source:
         Loaiza-Ganem and Cunningham, "The Continuous Bernoulli", 2019.
@@ -97,8 +96,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.icdf(rand(shape, dtype=self.probs.dtype))
+        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -115,11 +113,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     def icdf(self, value: Tensor) -> Tensor:
         cut = self._cut()
-        return where(
-            self._outside(),
-            ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p()),
-            value,
-        )
+        quantile = ((-cut + value * (2.0 * cut - 1.0)).log1p() - (-cut).log1p()) / (cut.log() - (-cut).log1p())
+        return where(self._outside(), quantile, value)
 
     def entropy(self) -> Tensor:
         log_zero, log_one = (-self.probs).log1p(), self.probs.log()

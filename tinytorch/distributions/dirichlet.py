@@ -53,16 +53,12 @@ class Dirichlet(ExponentialFamily):
         super().__init__(Size(shape[:-1]), Size(shape[-1:]), validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return _Dirichlet.apply(self.concentration.expand(shape))
+        return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        return (
-            (self.concentration - 1.0).xlogy(value).sum(-1)
-            + self.concentration.sum(-1).lgamma()
-            - self.concentration.lgamma().sum(-1)
-        )
+        c = self.concentration
+        return (c - 1.0).xlogy(value).sum(-1) + c.sum(-1).lgamma() - c.lgamma().sum(-1)
 
     @property
     def mean(self) -> Tensor:
@@ -82,14 +78,9 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
     def entropy(self) -> Tensor:
-        k = self.concentration.size(-1)
-        total = self.concentration.sum(-1)
-        return (
-            self.concentration.lgamma().sum(-1)
-            - total.lgamma()
-            - (k - total) * total.digamma()
-            - ((self.concentration - 1.0) * self.concentration.digamma()).sum(-1)
-        )
+        c, total = self.concentration, self.concentration.sum(-1)
+        of_total = (c.size(-1) - total) * total.digamma()
+        return c.lgamma().sum(-1) - total.lgamma() - of_total - ((c - 1.0) * c.digamma()).sum(-1)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -17,8 +17,6 @@ class Distribution:
     """A probability distribution, or a batch of them.
 
     Args:
-        batch_shape: the shape of the batch of distributions.
-        event_shape: the shape of one sample of one of them.
         validate_args: whether to check parameters and values; by default as `set_default_validate_args` says.
 
     Example:
@@ -34,6 +32,8 @@ class Distribution:
     # Attributes of a distribution, other than the parameters in `arg_constraints`, that `expand` takes over as they
     # are.
     _kept: Any = ()
+    # Attributes that are distributions themselves, which `expand` expands: the first dimensions of their batch.
+    _parts: Any = ()
     # The parameters that `expand` expands, where they are not those of `arg_constraints`.
     _expanded: Any = None
 
@@ -102,6 +102,9 @@ class Distribution:
         for name in self._kept:
             if name in self.__dict__:
                 new.__dict__[name] = self.__dict__[name]
+        for name in self._parts:
+            part = self.__dict__[name]
+            new.__dict__[name] = part.expand(batch_shape + part.batch_shape[len(self._batch_shape) :])
         Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -209,10 +212,7 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values of a discrete distribution along a new first dimension.
-
-        Args:
-            expand: whether they are expanded to the batch's shape.
+        """Return all values of a discrete distribution along a new first dimension, expanded to the batch if told so.
 
         Example:
             >>> torch.distributions.Bernoulli(torch.tensor([0.5, 0.5])).enumerate_support()
@@ -272,9 +272,8 @@ class Distribution:
             raise AssertionError("support must not be None")
         if not support.check(value).all():
             raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to "
-                f"be within the support ({support!r}) of the distribution {self!r}, but found "
-                f"invalid values:\n{value}"
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def _check_sample(self, value: Any) -> None:

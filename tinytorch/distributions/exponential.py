@@ -38,17 +38,14 @@ class Exponential(ExponentialFamily):
     def mode(self) -> Tensor:
         return zeros_like(self.rate)
 
-    @property
-    def stddev(self) -> Tensor:
-        return self.rate.reciprocal()
+    stddev = mean
 
     @property
     def variance(self) -> Tensor:
         return self.rate.pow(-2)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
+        return empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

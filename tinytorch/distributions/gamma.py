@@ -53,20 +53,12 @@ class Gamma(ExponentialFamily):
     def log_prob(self, value: Any) -> Tensor:
         value = as_tensor(value, dtype=self.rate.dtype)
         self._check_sample(value)
-        return (
-            self.concentration.xlogy(self.rate)
-            + (self.concentration - 1).xlogy(value)
-            - self.rate * value
-            - self.concentration.lgamma()
-        )
+        c = self.concentration
+        return c.xlogy(self.rate) + (c - 1).xlogy(value) - self.rate * value - c.lgamma()
 
     def entropy(self) -> Tensor:
-        return (
-            self.concentration
-            - self.rate.log()
-            + self.concentration.lgamma()
-            + (1.0 - self.concentration) * self.concentration.digamma()
-        )
+        c = self.concentration
+        return c - self.rate.log() + c.lgamma() + (1.0 - c) * c.digamma()
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -39,8 +39,7 @@ class GeneralizedPareto(Distribution):
         return where(self._exponential(), full_like(self.concentration, 1.0), self.concentration)
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.icdf(rand(shape, dtype=self.loc.dtype))
+        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -98,7 +97,5 @@ class GeneralizedPareto(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        upper = where(
-            self.concentration < 0, self.loc - self.scale / self.concentration, full_like(self.loc, float("inf"))
-        )
-        return constraints.interval(self.loc, upper)
+        c, infinite = self.concentration, full_like(self.loc, float("inf"))
+        return constraints.interval(self.loc, where(c < 0, self.loc - self.scale / c, infinite))

@@ -38,9 +38,8 @@ class Geometric(ProbsOrLogits, Distribution):
             valid = value > 0
             if not valid.all():
                 raise ValueError(
-                    f"Expected parameter probs ({type(value).__name__} of shape "
-                    f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "
-                    f"invalid values:\n{value.detach()[~valid]}"
+                    f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to be positive but found invalid values:\n{value.detach()[~valid]}"
                 )
 
     @property

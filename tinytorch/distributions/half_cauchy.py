@@ -7,8 +7,8 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributions import constraints
-from tinytorch.distributions._half import Half
 from tinytorch.distributions.cauchy import Cauchy
+from tinytorch.distributions.half_normal import Half
 from tinytorch.distributions.transforms import AbsTransform
 from tinytorch.ops.create import as_tensor, full
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
@@ -13,15 +13,10 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions count as part of the event: log_prob sums over them.
-
-    Args:
-        base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many of its batch dimensions.
-        validate_args: whether to check the arguments.
+    """A distribution whose last `reinterpreted_batch_ndims` batch dimensions are part of the event, as log_prob sums.
 
     Raises:
-        ValueError: it has fewer.
+        ValueError: it has fewer batch dimensions.
 
     Example:
         >>> d = torch.distributions
@@ -30,6 +25,8 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
+    _kept = ("reinterpreted_batch_ndims",)
+    _parts = ("base_dist",)
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -46,19 +43,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(Size(shape[:cut]), Size(shape[cut:]), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = self._get_checked_instance(Independent, _instance)
-        batch_shape = Size(batch_shape)
-        inner = self.event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(batch_shape + inner)
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    @property
-    def has_rsample(self) -> Any:
-        return self.base_dist.has_rsample
+    has_rsample: Any = given("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self) -> Any:

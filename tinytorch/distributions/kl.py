@@ -204,13 +204,9 @@ def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 
 @register_kl(Gamma, Gamma)
 def _gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
-    return (
-        q.concentration * (p.rate / q.rate).log()
-        + q.concentration.lgamma()
-        - p.concentration.lgamma()
-        + (p.concentration - q.concentration) * p.concentration.digamma()
-        + (q.rate - p.rate) * (p.concentration / p.rate)
-    )
+    a, b = p.concentration, q.concentration
+    norms = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma()
+    return norms + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
 
 
 @register_kl(Gumbel, Gumbel)
@@ -431,14 +427,8 @@ def _continuous_bernoulli_uniform(p: ContinuousBernoulli, q: Uniform) -> Tensor:
 
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p: Exponential, q: Gamma) -> Tensor:
-    ratio = q.rate / p.rate
-    return (
-        -q.concentration * ratio.log()
-        + ratio
-        + q.concentration.lgamma()
-        + q.concentration * euler_constant
-        - (1 + euler_constant)
-    )
+    ratio, c = q.rate / p.rate, q.concentration
+    return -c * ratio.log() + ratio + c.lgamma() + c * euler_constant - (1 + euler_constant)
 
 
 @register_kl(Exponential, Gumbel)
@@ -499,12 +489,8 @@ def _pareto_gamma(p: Pareto, q: Gamma) -> Tensor:
 def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
     common = p.scale / (p.alpha - 1)
     spread = p.alpha * common.pow(2) / (p.alpha - 2) + (p.alpha * common - q.loc).pow(2)
-    kl = (
-        (math.sqrt(2 * math.pi) * q.scale * p.alpha / p.scale).log()
-        - p.alpha.reciprocal()
-        + spread / (2 * q.scale.pow(2))
-        - 1
-    )
+    norms = (math.sqrt(2 * math.pi) * q.scale * p.alpha / p.scale).log()
+    kl = norms - p.alpha.reciprocal() + spread / (2 * q.scale.pow(2)) - 1
     return kl.masked_fill(p.alpha <= 2, _INF)
 
 

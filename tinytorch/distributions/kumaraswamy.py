@@ -29,9 +29,8 @@ class Kumaraswamy(TransformedDistribution):
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
-        base = Uniform(
-            full_like(self.concentration0, 0), full_like(self.concentration0, 1), validate_args=validate_args
-        )
+        low, high = full_like(self.concentration0, 0), full_like(self.concentration0, 1)
+        base = Uniform(low, high, validate_args=validate_args)
         transforms = [
             PowerTransform(exponent=self.concentration0.reciprocal()),
             AffineTransform(loc=1.0, scale=-1.0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
@@ -25,7 +25,6 @@ class LKJCholesky(Distribution):
     Args:
         dim: the size of the matrices, at least 2.
         concentration: c; 1 for uniformly distributed correlation matrices.
-        validate_args: whether to check the arguments.
 
     Source:
         Lewandowski, Kurowicka and Joe, "Generating Random Correlation Matrices Based on Vines and Extended Onion
@@ -38,6 +37,8 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _kept = ("dim",)
+    _parts = ("_beta",)
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
@@ -52,12 +53,6 @@ class LKJCholesky(Distribution):
         offset = cat([offset.new_zeros((1,)), offset])
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
         super().__init__(batch_shape, Size((dim, dim)), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = super().expand(batch_shape, _instance)
-        new.dim = self.dim
-        new._beta = self._beta.expand(Size(batch_shape) + (self.dim,))
-        return new
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
         with no_grad():

@@ -24,7 +24,6 @@ class LowRankMultivariateNormal(Distribution):
         loc: the mean, (..., n).
         cov_factor: W, (..., n, rank).
         cov_diag: the diagonal of D, (..., n).
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: the shapes do not fit together.
@@ -119,11 +118,8 @@ class LowRankMultivariateNormal(Distribution):
         rank = self.cov_factor.shape[-1:]
         eps_factor = _standard_normal(shape[:-1] + rank, self.loc.dtype)
         eps_diag = _standard_normal(shape, self.loc.dtype)
-        return (
-            self.loc
-            + _batch_mv(self._unbroadcasted_cov_factor, eps_factor)
-            + self._unbroadcasted_cov_diag.sqrt() * eps_diag
-        )
+        of_factor = _batch_mv(self._unbroadcasted_cov_factor, eps_factor)
+        return self.loc + of_factor + self._unbroadcasted_cov_diag.sqrt() * eps_diag
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

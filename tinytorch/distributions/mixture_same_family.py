@@ -19,8 +19,6 @@ class MixtureSameFamily(Distribution):
 
     Args:
         mixture_distribution: a `Categorical` that chooses the component.
-        component_distribution: the components.
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: the arguments do not fit together.
@@ -33,7 +31,8 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
-    has_rsample = False
+    _kept = ("_num_component", "_event_ndims")
+    _parts = ("_component_distribution",)
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
@@ -64,15 +63,8 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch_shape=Size(components), event_shape=event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        batch_shape = Size(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._component_distribution = self._component_distribution.expand(batch_shape + (self._num_component,))
+        new = super().expand(batch_shape, _instance)
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        new._event_ndims = self._event_ndims
-        event_shape = new._component_distribution.event_shape
-        Distribution.__init__(new, batch_shape, event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
     @constraints.dependent_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
@@ -19,9 +19,7 @@ class Multinomial(OfCategorical):
 
     Args:
         total_count: the number of draws, an int.
-        probs: the probabilities in the last dimension; they are divided by their sum.
-        logits: unnormalised logarithms of probabilities, instead.
-        validate_args: whether to check the arguments.
+        probs, logits: as for `Categorical`.
 
     Example:
         >>> torch.distributions.Multinomial(3, torch.tensor([0.0, 1.0])).sample()
@@ -30,6 +28,7 @@ class Multinomial(OfCategorical):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _kept = ("total_count",)
+    _parts = ("_categorical", "_binomial")
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -40,11 +39,6 @@ class Multinomial(OfCategorical):
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = super().expand(batch_shape, _instance)
-        new._binomial = self._binomial.expand(Size(batch_shape) + self.event_shape)
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:

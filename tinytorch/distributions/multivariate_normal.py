@@ -99,7 +99,6 @@ class MultivariateNormal(GivenByMatrix):
         covariance_matrix: positive definite, (..., n, n).
         precision_matrix: its inverse, instead.
         scale_tril: its lower Cholesky factor, instead, which is the fastest.
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: not just one matrix is given, or one has too few dimensions.

@@ -46,8 +46,7 @@ class Normal(ExponentialFamily):
             return normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.loc + _standard_normal(shape, self.loc.dtype) * self.scale
+        return self.loc + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

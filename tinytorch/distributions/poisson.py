@@ -36,9 +36,8 @@ class Poisson(ExponentialFamily):
         return self.rate.floor()
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
         with no_grad():
-            return poisson(self.rate.expand(shape))
+            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

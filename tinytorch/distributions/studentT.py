@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
@@ -25,16 +25,12 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _parts = ("_chi2",)
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = super().expand(batch_shape, _instance)
-        new._chi2 = self._chi2.expand(batch_shape)
-        return new
 
     @property
     def mean(self) -> Tensor:
@@ -58,14 +54,9 @@ class StudentT(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         y = (value - self.loc) / self.scale
-        z = (
-            self.scale.log()
-            + 0.5 * self.df.log()
-            + 0.5 * math.log(math.pi)
-            + (0.5 * self.df).lgamma()
-            - (0.5 * (self.df + 1.0)).lgamma()
-        )
-        return -0.5 * (self.df + 1.0) * (y**2.0 / self.df).log1p() - z
+        half, above = 0.5 * self.df, 0.5 * (self.df + 1.0)
+        z = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - above.lgamma()
+        return -above * (y**2.0 / self.df).log1p() - z
 
     def entropy(self) -> Tensor:
         half, above = 0.5 * self.df, 0.5 * (self.df + 1)

@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution, _defining_class
 from tinytorch.distributions.independent import Independent
 from tinytorch.distributions.transforms import ComposeTransform, Transform
-from tinytorch.distributions.utils import _sum_rightmost
+from tinytorch.distributions.utils import _sum_rightmost, given
 
 __all__ = ["TransformedDistribution"]
 
@@ -19,9 +19,7 @@ class TransformedDistribution(Distribution):
     """The distribution of t(x), where x has the base distribution.
 
     Args:
-        base_distribution: the distribution of x.
         transforms: a transform or a list of them, the first applied first.
-        validate_args: whether to check the arguments.
 
     Raises:
         ValueError: the transforms are no transforms, or want more dimensions.
@@ -90,22 +88,19 @@ class TransformedDistribution(Distribution):
             support = constraints.independent(support, len(self.event_shape) - support.event_dim)
         return support
 
-    @property
-    def has_rsample(self) -> Any:
-        return self.base_dist.has_rsample
+    has_rsample: Any = given("base_dist.has_rsample")
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
-        with no_grad():
-            x: Tensor = self.base_dist.sample(sample_shape)
-            for transform in self.transforms:
-                x = transform(x)
-            return x
-
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        x: Tensor = self.base_dist.rsample(sample_shape)
+    def _transformed(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
+
+    def sample(self, sample_shape: Any = Size()) -> Tensor:
+        with no_grad():
+            return self._transformed(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+        return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -115,9 +110,8 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            result = result - _sum_rightmost(
-                transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim
-            )
+            change = transform.log_abs_det_jacobian(x, y)
+            result = result - _sum_rightmost(change, event_dim - transform.domain.event_dim)
             y = x
         base = self.base_dist.log_prob(y)
         return result + _sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
@@ -139,7 +133,4 @@ class TransformedDistribution(Distribution):
         return self._monotone(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        value = self.base_dist.icdf(self._monotone(value))
-        for transform in self.transforms:
-            value = transform(value)
-        return value
+        return self._transformed(self.base_dist.icdf(self._monotone(value)))

@@ -17,6 +17,7 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
     _sum_rightmost,
     broadcast_all,
+    given,
     lazy_property,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
@@ -81,9 +82,12 @@ class Transform:
         """The inverse transform: t.inv.inv is t."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
-            inverse = _InverseTransform(self)
+            inverse = self._inverted()
             self._inv = weakref.ref(inverse)
         return inverse
+
+    def _inverted(self) -> Transform:
+        return _InverseTransform(self)
 
     @property
     def sign(self) -> Any:
@@ -190,17 +194,9 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
 
-    @property
-    def bijective(self) -> Any:
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Any:
-        return self._inv
+    bijective: Any = given("_inv.bijective")
+    sign: Any = given("_inv.sign")
+    inv: Any = given("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
@@ -263,15 +259,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        if not self.parts:
-            return constraints.real
-        codomain = self.parts[-1].codomain
-        event_dim = self.parts[0].domain.event_dim
-        for part in self.parts:
-            event_dim += part.codomain.event_dim - part.domain.event_dim
-            event_dim = max(event_dim, part.codomain.event_dim)
-        more = event_dim - codomain.event_dim
-        return constraints.independent(codomain, more) if more > 0 else codomain
+        return self.inv.domain
 
     @lazy_property
     def bijective(self) -> bool:
@@ -282,13 +270,9 @@ class ComposeTransform(Transform):
         """The product of the signs."""
         return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
 
-    @property
-    def inv(self) -> Any:
-        inverse = self._inv() if self._inv is not None else None
-        if inverse is None:
-            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
-            self._inv = weakref.ref(inverse)
-            inverse._inv = weakref.ref(self)
+    def _inverted(self) -> Transform:
+        inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+        inverse._inv = weakref.ref(self)
         return inverse
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -354,13 +338,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> Any:
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective: Any = given("base_transform.bijective")
+    sign: Any = given("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
@@ -445,7 +424,15 @@ class _OfNoArguments(Transform):
     __hash__ = object.__hash__
 
 
-class ExpTransform(_OfNoArguments):
+class _Increasing(_OfNoArguments):
+    """One of all real numbers, which keeps their order."""
+
+    domain = constraints.real
+    bijective = True
+    sign = 1
+
+
+class ExpTransform(_Increasing):
     """y = exp(x).
 
     Example:
@@ -454,10 +441,7 @@ class ExpTransform(_OfNoArguments):
         (tensor([1., 1.]), tensor([0., 0.]))
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -510,8 +494,7 @@ class PowerTransform(Transform):
     def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    inverse_shape = forward_shape
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
@@ -519,7 +502,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
     return x.sigmoid().clamp(info.tiny, 1.0 - info.eps)
 
 
-class SigmoidTransform(_OfNoArguments):
+class SigmoidTransform(_Increasing):
     """y = 1 / (1 + exp(-x)), kept away from 0 and 1.
 
     Example:
@@ -527,10 +510,7 @@ class SigmoidTransform(_OfNoArguments):
         tensor([0.5000, 0.5000])
     """
 
-    domain = constraints.real
     codomain = constraints.unit_interval
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
@@ -544,7 +524,7 @@ class SigmoidTransform(_OfNoArguments):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_OfNoArguments):
+class SoftplusTransform(_Increasing):
     """y = log(1 + exp(x)).
 
     Example:
@@ -552,10 +532,7 @@ class SoftplusTransform(_OfNoArguments):
         tensor([0.6931, 0.6931])
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -567,7 +544,7 @@ class SoftplusTransform(_OfNoArguments):
         return -softplus(-x)
 
 
-class TanhTransform(_OfNoArguments):
+class TanhTransform(_Increasing):
     """y = tanh(x).
 
     Example:
@@ -575,10 +552,7 @@ class TanhTransform(_OfNoArguments):
         tensor([0., 0.])
     """
 
-    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
@@ -610,13 +584,10 @@ class AbsTransform(_OfNoArguments):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x.
+    """y = loc + scale * x, of numbers or tensors.
 
     Args:
-        loc: a number or tensor.
-        scale: a number or tensor.
         event_dim: how many dimensions on the right are one event.
-        cache_size: 0 or 1.
 
     Example:
         >>> torch.distributions.transforms.AffineTransform(1.0, 2.0)(torch.ones(1))
@@ -632,22 +603,15 @@ class AffineTransform(Transform):
         self.scale = scale
         self._event_dim = event_dim
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
+    event_dim: Any = given("_event_dim")
 
-    def _space(self) -> Any:
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
         if self.event_dim == 0:
             return constraints.real
         return constraints.independent(constraints.real, self.event_dim)
 
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return self._space()
-
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._space()
+    codomain = domain
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineTransform):
@@ -673,23 +637,17 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shape = x.shape
-        if isinstance(self.scale, Tensor):
-            result = self.scale.abs().log()
-        else:
-            result = full_like(x, math.log(abs(self.scale)))
+        scale = self.scale
+        result = scale.abs().log() if isinstance(scale, Tensor) else full_like(x, math.log(abs(scale)))
         if self.event_dim:
             result = result.view(result.shape[: -self.event_dim] + (-1,)).sum(-1)
             shape = shape[: -self.event_dim]
         return result.expand(shape)
 
-    def _shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self._shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._shape(shape)
+    inverse_shape = forward_shape
 
 
 class CorrCholeskyTransform(Transform):
@@ -772,8 +730,7 @@ class SoftmaxTransform(_OfNoArguments):
             raise ValueError("Too few dimensions on input")
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.forward_shape(shape)
+    inverse_shape = forward_shape
 
 
 class StickBreakingTransform(_OfNoArguments):
@@ -996,9 +953,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain: Any = given("distribution.support")
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)

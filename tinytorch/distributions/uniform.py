@@ -56,8 +56,7 @@ class Uniform(Distribution):
         return (self.high - self.low).pow(2) / 12
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        return self.low + rand(shape, dtype=self.low.dtype) * (self.high - self.low)
+        return self.low + rand(self._extended_shape(sample_shape), dtype=self.low.dtype) * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -126,7 +126,6 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangles of matrices (..., D, D), row after row, as vectors.
 
     Args:
-        mat: the matrices.
         diag: up to which diagonal, as for `tril`.
 
     Example:

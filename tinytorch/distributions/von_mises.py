@@ -60,7 +60,6 @@ class VonMises(Distribution):
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
-    has_rsample = False
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Self
+from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Size, Tensor
@@ -34,10 +34,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
 
     Args:
         df: the degrees of freedom, above n - 1; need not be whole.
-        covariance_matrix: V, positive definite, (..., n, n).
-        precision_matrix: its inverse, instead.
-        scale_tril: its lower Cholesky factor, instead, which is the fastest.
-        validate_args: whether to check the arguments.
+        covariance_matrix, precision_matrix, scale_tril: V, or instead another, as for `MultivariateNormal`.
 
     Raises:
         AssertionError: not just one matrix is given.
@@ -55,6 +52,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    _parts = ("_chi2",)
 
     def __init__(
         self,
@@ -83,7 +81,9 @@ class Wishart(GivenByMatrix, ExponentialFamily):
                 stacklevel=2,
             )
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
-        self._chi2 = self._of_diagonal()
+        # Of the squares of the diagonal in Bartlett's decomposition.
+        falling = arange(n, dtype=self._unbroadcasted_scale_tril.dtype)
+        self._chi2 = Chi2((self.df.unsqueeze(-1) - falling).expand(batch_shape + (-1,)))
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -94,16 +94,6 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             "scale_tril": constraints.lower_cholesky,
             "df": constraints.greater_than(self._event_shape[0] - 1),
         }
-
-    def _of_diagonal(self) -> Chi2:
-        """Return the distribution of the squares of the diagonal in Bartlett's decomposition."""
-        falling = arange(self._event_shape[0], dtype=self._unbroadcasted_scale_tril.dtype)
-        return Chi2((self.df.unsqueeze(-1) - falling).expand(self._batch_shape + (-1,)))
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = super().expand(batch_shape, _instance)
-        new._chi2 = new._of_diagonal()
-        return new
 
     @property
     def mean(self) -> Tensor:
@@ -130,10 +120,6 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ factor
         return root @ root.mT
 
-    def _singular(self, samples: Tensor) -> Tensor:
-        """Return per draw whether one of its batch is singular."""
-        return self._any_of_batch(self.support.check(samples).logical_not())
-
     def _any_of_batch(self, checks: Tensor) -> Tensor:
         return checks.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else checks
 
@@ -153,7 +139,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         for _ in range(1 + (_ATTEMPTS if max_try_correction is None else max_try_correction)):
             if again.any():
                 sample[again] = self._bartlett((int(again.sum()),))
-            again = self._singular(sample)
+            again = self._any_of_batch(self.support.check(sample).logical_not())
             if not again.any():
                 break
         return sample

@@ -16,10 +16,9 @@ from tinytorch.optim.optimizer import Optimizer
 Rate = float | Tensor
 
 EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
-    "epoch is different from None, the closed form is used instead of the new chainable form, "
-    "where available."
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available."
 )
 _HOW_TO = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 
@@ -125,9 +124,8 @@ class LRScheduler:
                 group.setdefault("initial_lr", _own(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
-                    "scheduler with last_epoch >= 0: load the optimizer's state first, or start "
-                    "with last_epoch=-1"
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch "
+                    ">= 0: load the optimizer's state first, or start with last_epoch=-1"
                 )
         self.base_lrs = _of_groups(optimizer, "initial_lr")
         self.last_epoch = last_epoch
@@ -180,10 +178,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch: set its rates.
-
-        Args:
-            epoch: deprecated: the epoch to go to.
+        """Go on to the next epoch, or (deprecated) to a given one: set its rates.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)

@@ -38,7 +38,6 @@ class Pack:
     """Parameters that are updated as one.
 
     Args:
-        params: the parameters.
         states: what is kept for each: the same names for all, and the same counts; or None.
         counts: names of what is a number and not a buffer of the parameter's shape.
     """
@@ -81,13 +80,7 @@ class Pack:
             self.buffers.append((name, tensors, views))
 
     def update(self, state: dict[Any, Any], update: Callable[..., None], group: dict[str, Any]) -> bool:
-        """Update the parameters and return True, or change nothing and return False.
-
-        Args:
-            state: the optimizer's.
-            update: its `_update`.
-            group: the parameters' group.
-        """
+        """Update the parameters by the optimizer's `_update` and return True, or change nothing and return False."""
         params, states = self.params, self.states
         grads = list(map(_grad_of, params))
         names = len(self.state)

@@ -7,18 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
 
 __all__ = ["Adadelta"]
 
@@ -29,13 +18,10 @@ class Adadelta(Optimizer):
     `v` is a running average of `g * g`, and `a`, of the steps before, one of `d * d`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
         lr: what the step is scaled by, a number or a tensor of one element.
         rho: how much of the averages stays at each step.
         eps: keeps the divisor from zero, and starts the first steps.
-        weight_decay: strength of the pull to zero.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -75,14 +61,12 @@ class Adadelta(Optimizer):
         if not 0 <= rho <= 1:
             raise ValueError(f"Invalid rho value: {rho}")
         check(eps=eps, weight_decay=weight_decay)
-        defaults = chosen(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable")
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": count(0.0), "square_avg": zeros(p), "acc_delta": zeros(p)}
+        return begun(p, "square_avg", "acc_delta")
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, eps = float(group["lr"]), float(group["eps"])
         rho = float(group["rho"])
         step = state["step"]._array
@@ -99,10 +83,7 @@ class Adadelta(Optimizer):
             np.subtract(p, np.multiply(d, lr, out=d), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, rho, eps = of_group(group, "lr", "rho", "eps")
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         v = state["square_avg"] = state["square_avg"] * rho + g * g * (1 - rho)
         a = state["acc_delta"]
         d = (a + eps).sqrt() / (v + eps).sqrt() * g

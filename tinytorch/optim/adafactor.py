@@ -23,14 +23,12 @@ class Adafactor(Optimizer):
     min(lr, 1 / sqrt(t)) / max(1, rms(u) / d)`, where `rms` is the root of the mean square.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
         lr: greatest relative step, a number or a tensor of one element.
         beta2_decay: power of the step number that is the weight of a new square.
         eps: bound of the squares (None: the precision of the dtype), and least size of a parameter that counts.
         d: greatest root mean square of `u`.
         weight_decay: part of a parameter that goes at each step, times `lr`.
-        foreach: taken for PyTorch's sake.
-        maximize: go up instead of down.
+        params, foreach, maximize: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -77,8 +75,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = chosen(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         shape = p._array.shape

@@ -7,17 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    Optimizer,
-    Params,
-    check,
-    check_implementation,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import Optimizer, Params, check, chosen, count, of_group, zeros
 
 __all__ = ["Adagrad"]
 
@@ -28,14 +18,9 @@ class Adagrad(Optimizer):
     In step t, `lr' = lr / (1 + (t - 1) * lr_decay)`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
         lr_decay: how fast the learning rate falls.
-        weight_decay: strength of the pull to zero.
         initial_accumulator_value: where the sum starts.
-        eps: keeps the divisor from zero.
-        maximize: go up instead of down.
-        foreach, fused, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -77,18 +62,10 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check(
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-        )
-        check_implementation(fused, foreach, differentiable)
-        defaults = chosen(
-            locals(), "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
-        )
-        super().__init__(params, defaults)
+        check(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay)
+        check(initial_accumulator_value=initial_accumulator_value, eps=eps)
+        names = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
+        super().__init__(params, chosen(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 p.numel()  # a parameter without a shape has no state yet, and says so
@@ -120,7 +97,5 @@ class Adagrad(Optimizer):
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, decay, eps = of_group(group, "lr", "lr_decay", "eps")
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         total = state["sum"] = state["sum"] + g * g
         return p - g / (total.sqrt() + eps) * (lr / (1 + (float(state["step"]) - 1) * decay))

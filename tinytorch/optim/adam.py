@@ -8,21 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    averages,
-    check,
-    check_capturable,
-    check_implementation,
-    check_one_element,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group
 
 __all__ = ["Adam"]
 
@@ -98,12 +84,9 @@ class Adam(Optimizer):
             raise ValueError(
                 f"{names[tensors.index(True)]} as a Tensor is not supported for capturable=False and foreach=True"
             )
-        for name, value in zip(names, (lr, *betas), strict=True):
-            check_one_element(name, value)
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if not (all(tensors[1:]) or all(isinstance(beta, float) for beta in betas)):
             raise ValueError(f"betas must be either both floats or both Tensors, got {betas} (write 0.0 for 0)")
-        check_implementation(fused, foreach, differentiable)
         defaults = chosen(
             locals(),
             "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay",
@@ -113,13 +96,11 @@ class Adam(Optimizer):
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
-        return {"step": count(0.0), **{name: zeros(p) for name in names}}
+        return begun(p, *names)
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
-        if not group["fused"]:
-            check_capturable(group)
         step = state["step"]._array
         step += 1
         t = float(step)
@@ -145,12 +126,8 @@ class Adam(Optimizer):
             np.subtract(p, s, out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        if not group["fused"]:
-            check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = of_group({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         t = float(state["step"])
         m, v = averages(g, state, beta1, beta2)
         if group["amsgrad"]:

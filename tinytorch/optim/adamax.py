@@ -8,18 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
 
 __all__ = ["Adamax"]
 
@@ -30,13 +19,8 @@ class Adamax(Optimizer):
     `m'` is that of `Adam`, and `u = max(beta2 * u, abs(g) + eps)`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
         betas: how much of the average and of the maximum stays at each step.
-        eps: keeps the divisor from zero.
-        weight_decay: strength of the pull to zero.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -73,14 +57,13 @@ class Adamax(Optimizer):
         capturable: bool = False,
     ) -> None:
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        defaults = chosen(locals(), "lr betas eps weight_decay foreach maximize differentiable capturable")
-        super().__init__(params, defaults)
+        names = "lr betas eps weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": count(0.0), "exp_avg": zeros(p), "exp_inf": zeros(p)}
+        return begun(p, "exp_avg", "exp_inf")
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
         step = state["step"]._array
@@ -96,11 +79,8 @@ class Adamax(Optimizer):
             np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         m = state["exp_avg"]
         m = state["exp_avg"] = m + (g - m) * (1 - beta1)
         u = state["exp_inf"] = maximum(state["exp_inf"] * beta2, g.abs() + eps)

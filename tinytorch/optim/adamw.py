@@ -6,7 +6,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.optim.adam import Adam
-from tinytorch.optim.optimizer import Params
+from tinytorch.optim.optimizer import Params, chosen
 
 __all__ = ["AdamW"]
 
@@ -17,14 +17,8 @@ class AdamW(Adam):
     The pull to zero is the same for every parameter, not divided by the size of its gradients as in `Adam`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
-        betas: how much of the two averages stays at each step; both numbers or both tensors.
-        eps: keeps the divisor from zero.
         weight_decay: part of a parameter that goes at each step, times `lr`.
-        amsgrad: divide by the greatest average so far.
-        maximize: go up instead of down.
-        foreach, fused, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -56,20 +50,8 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        options = chosen(locals(), "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable")
+        super().__init__(params, **options, fused=fused, decoupled_weight_decay=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -7,18 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, chosen, count, of_group, zeros
 
 __all__ = ["ASGD"]
 
@@ -30,14 +19,11 @@ class ASGD(Optimizer):
     done, and the parameter itself before. After step t, `eta = lr / (1 + lambd * lr * t)**alpha`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
         lambd: how fast the learning rate falls, and a pull to zero.
         alpha: the power by which it falls.
         t0: the step after which averaging starts.
         weight_decay: strength of a further pull to zero.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -75,15 +61,13 @@ class ASGD(Optimizer):
         capturable: bool = False,
     ) -> None:
         check(lr=lr, weight_decay=weight_decay)
-        defaults = chosen(locals(), "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable")
-        super().__init__(params, defaults)
+        names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        rate = count(float(group["lr"]))
-        return {"step": count(0.0), "eta": rate, "mu": count(1.0), "ax": zeros(p)}
+        return {"step": count(0.0), "eta": count(float(group["lr"])), "mu": count(1.0), "ax": zeros(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
         step, eta, mu = (state[name]._array for name in ("step", "eta", "mu"))
         step += 1
@@ -102,10 +86,7 @@ class ASGD(Optimizer):
         mu[...] = 1 / max(1, t - group["t0"])
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, lambd, alpha = of_group(group, "lr", "lambd", "alpha")
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         t, rate, share = (float(state[name]) for name in ("step", "eta", "mu"))
         p = p * (1 - lambd * rate) - g * rate
         average = state["ax"]

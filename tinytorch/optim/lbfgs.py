@@ -27,7 +27,6 @@ class LBFGS(Optimizer):
     by `lr` (the first by less). There is one group of parameters.
 
     Args:
-        params: parameters or named parameters.
         lr: length of a step, or with a line search of its first guess.
         max_iter: most iterations of a step.
         max_eval: most calls of the closure of a step; None: 5/4 of `max_iter`.
@@ -78,10 +77,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make up to `max_iter` iterations; return the loss of before the first.
-
-        Args:
-            closure: computes the loss anew, calls `backward` on it and returns it.
+        """Make up to `max_iter` iterations by a closure, as for `Optimizer.step`; return the loss of before the first.
 
         Example:
             >>> x = torch.tensor([3.0], requires_grad=True)
@@ -248,12 +244,8 @@ class _Point:
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, size: float, most: int) -> _Point:
     """Return a point along a direction that satisfies the strong Wolfe conditions, or the best found.
 
-    Args:
-        at: evaluates the point at a distance.
-        start: the point at 0.
-        t: the first guess.
-        size: the greatest element of the direction.
-        most: evaluations after the first.
+    `at` evaluates the point at a distance, first at the guess `t`, and then up to `most` times; `start` is the point at
+    0, and `size` the greatest element of the direction.
     """
 
     def too_high(point: _Point) -> bool:

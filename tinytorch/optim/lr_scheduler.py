@@ -4,6 +4,8 @@ A scheduler sets the rates when it is made, and anew at each `step()`, which com
 optimizer's. Most compute a rate from the one before, so that several schedulers can act on one
 optimizer; `_get_closed_form_lr`, where there is one, computes it from the epoch.
 
+In all of them `optimizer` is the one whose rates are set, and `last_epoch` that of `LRScheduler`.
+
 Example:
     >>> w = torch.ones(1, requires_grad=True)
     >>> optimizer = torch.optim.SGD([w], lr=1.0)
@@ -89,9 +91,7 @@ class LambdaLR(_OfLambdas):
     """The initial rate times a function of the epoch.
 
     Args:
-        optimizer: whose rates are set.
         lr_lambda: a function from epoch to factor, or a list with one for each group.
-        last_epoch: see `LRScheduler`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -113,9 +113,7 @@ class MultiplicativeLR(_OfLambdas):
     """The rate times a function of the epoch, at each epoch.
 
     Args:
-        optimizer: whose rates are set.
         lr_lambda: a function from epoch to factor, or a list with one for each group.
-        last_epoch: see `LRScheduler`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -142,12 +140,6 @@ class MultiplicativeLR(_OfLambdas):
 
 class StepLR(LRScheduler):
     """The rate times `gamma` every `step_size` epochs.
-
-    Args:
-        optimizer: whose rates are set.
-        step_size: epochs of one rate.
-        gamma: the factor.
-        last_epoch: see `LRScheduler`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -181,10 +173,7 @@ class MultiStepLR(LRScheduler):
     """The rate times `gamma` at each of the given epochs.
 
     Args:
-        optimizer: whose rates are set.
         milestones: the epochs; one that comes twice counts twice.
-        gamma: the factor.
-        last_epoch: see `LRScheduler`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -218,13 +207,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A part of the rate for the first epochs, then all of it.
-
-    Args:
-        optimizer: whose rates are set.
-        factor: the part, from 0 to 1.
-        total_iters: how many epochs.
-        last_epoch: see `LRScheduler`.
+    """A part of the rate, `factor`, for the first `total_iters` epochs, then all of it.
 
     Raises:
         ValueError: `factor` is not from 0 to 1.
@@ -268,11 +251,9 @@ class LinearLR(LRScheduler):
     """A factor that goes along a line from one value to another, and stays there.
 
     Args:
-        optimizer: whose rates are set.
         start_factor: the factor of the first epoch, greater than 0 and at most 1.
         end_factor: the factor from `total_iters` on, from 0 to 1.
         total_iters: epochs from one to the other.
-        last_epoch: see `LRScheduler`.
 
     Raises:
         ValueError: a factor is out of its range.
@@ -325,11 +306,6 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """The rate times `gamma` at every epoch.
 
-    Args:
-        optimizer: whose rates are set.
-        gamma: the factor.
-        last_epoch: see `LRScheduler`.
-
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -356,13 +332,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate falls to 0 as `(1 - epoch / total_iters)**power`.
-
-    Args:
-        optimizer: whose rates are set.
-        total_iters: epochs until it is 0.
-        power: the power.
-        last_epoch: see `LRScheduler`.
+    """The rate falls to 0, in `total_iters` epochs, as `(1 - epoch / total_iters)**power`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -400,10 +370,7 @@ class CosineAnnealingLR(LRScheduler):
     """The rate falls along half a cosine from the initial one to `eta_min`, and rises again.
 
     Args:
-        optimizer: whose rates are set.
         T_max: epochs of half a period.
-        eta_min: the least rate.
-        last_epoch: see `LRScheduler`.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -453,11 +420,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     `step` takes an epoch, also a fraction of one.
 
     Args:
-        optimizer: whose rates are set.
         T_0: epochs until the first restart.
         T_mult: how many times longer each period is than the one before.
-        eta_min: the least rate.
-        last_epoch: see `LRScheduler`.
 
     Raises:
         ValueError: an argument is of another type, or out of its range.
@@ -548,9 +512,8 @@ def _check_members(self: Any, schedulers: Sequence[Any], optimizer: Any) -> None
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
         if isinstance(each, ReduceLROnPlateau):
             raise ValueError(
-                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional "
-                f"kwargs to be specified when calling `step`, but got one at index {i} in the "
-                "given schedulers sequence."
+                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
             )
         if optimizer is not each.optimizer:
             raise ValueError(
@@ -583,10 +546,8 @@ class SequentialLR(_OfSchedulers):
     """Schedulers one after another.
 
     Args:
-        optimizer: whose rates are set.
         schedulers: the schedulers, of the same optimizer.
         milestones: the epochs at which the second one starts, the third, and so on.
-        last_epoch: see `LRScheduler`.
 
     Raises:
         ValueError: the numbers do not fit, or a scheduler has another optimizer or needs a metric.
@@ -697,12 +658,10 @@ class ChainedScheduler(_OfSchedulers):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when a metric has not become better for a while.
+    """The rate times `factor`, which is less than 1, when a metric has not become better for a while.
 
     Args:
-        optimizer: whose rates are set.
         mode: "min" if less is better, or "max".
-        factor: the factor, less than 1.
         patience: how many epochs may bring nothing better.
         threshold: what a better metric has to differ by from the best.
         threshold_mode: "rel": as a part of the best; "abs": as a number.
@@ -765,14 +724,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(  # type: ignore[override]
-        self, metrics: SupportsFloat, epoch: int | None = None
-    ) -> None:
-        """Take an epoch's metric, and reduce the rates if it is time to.
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Take an epoch's metric, a number or a tensor of one, and reduce the rates if it is time to.
 
-        Args:
-            metrics: a number, or a tensor of one.
-            epoch: deprecated: the epoch.
+        To name the epoch is deprecated.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -881,9 +836,7 @@ class CyclicLR(_Cycling):
     `step` is called after every batch.
 
     Args:
-        optimizer: whose rates are set.
-        base_lr: the lower bound, or a list with one for each group.
-        max_lr: the upper bound, or a list with one for each group.
+        base_lr, max_lr: the bounds, each a number or a list with one for each group.
         step_size_up: steps from the lower to the upper.
         step_size_down: steps back; None: as many.
         mode: "triangular": all cycles are the same; "triangular2": each rises half as high as the one
@@ -892,9 +845,7 @@ class CyclicLR(_Cycling):
         scale_fn: instead of a mode, a function that the rise is scaled by.
         scale_mode: what `scale_fn` gets: "cycle", the number of the cycle, or "iterations".
         cycle_momentum: whether to move the momentum (the first of `betas`), too.
-        base_momentum: its lower bound, or a list with one for each group.
-        max_momentum: its upper bound, or a list with one for each group.
-        last_epoch: the last step; see `LRScheduler`.
+        base_momentum, max_momentum: its bounds, in the same way.
 
     Raises:
         ValueError: an argument is out of its range, or the optimizer has no momentum.
@@ -974,10 +925,8 @@ class CyclicLR(_Cycling):
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
-        if x <= self.step_ratio:
-            height = x / self.step_ratio
-        else:
-            height = (x - 1) / (self.step_ratio - 1)
+        peak = self.step_ratio
+        height = x / peak if x <= peak else (x - 1) / (peak - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         rates = [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs, strict=True)]
         if self.cycle_momentum:
@@ -1010,19 +959,15 @@ class OneCycleLR(_Cycling):
     `step` is called after every batch, `total_steps` times.
 
     Args:
-        optimizer: whose rates are set.
         max_lr: the greatest rate, or a list with one for each group.
         total_steps: steps of the cycle; or
         epochs, steps_per_epoch: whose product they are.
         pct_start: the part of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether to move the momentum (the first of `betas`), too.
-        base_momentum: its lower bound, or a list with one for each group.
-        max_momentum: its upper bound, or a list with one for each group.
+        cycle_momentum, base_momentum, max_momentum: as for `CyclicLR`.
         div_factor: the greatest rate over the first.
         final_div_factor: the first rate over the last.
         three_phase: fall to the first rate as long as the rise took, and then to the last.
-        last_epoch: the last step; see `LRScheduler`.
 
     Raises:
         ValueError: an argument is out of its range, the optimizer has no momentum, or, by `step`, the cycle is over.

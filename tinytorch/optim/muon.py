@@ -21,8 +21,7 @@ class Muon(Optimizer):
     bfloat16 (rounded, as in PyTorch), which brings all singular values near 1.
 
     Args:
-        params: parameters of two dimensions, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
+        params, lr: as for `Adam`; the parameters are of two dimensions.
         weight_decay: part of a parameter that goes at each step, times `lr`.
         momentum: how much of the buffer stays at each step.
         nesterov: look ahead along the buffer.
@@ -62,16 +61,13 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
     ) -> None:
         check_one_element("lr", lr)
-        if not lr >= 0:
-            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
-        if not momentum >= 0:
-            raise ValueError(f"momentum should be >= 0 but is: {momentum}")
-        if not weight_decay >= 0:
-            raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
+        for words, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
+            if not value >= 0:
+                raise ValueError(f"{words} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = chosen(locals(), "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn")
-        super().__init__(params, defaults)
+        names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+        super().__init__(params, chosen(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

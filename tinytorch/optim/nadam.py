@@ -7,19 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    averages,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, check, chosen, count, of_group, zeros
 
 __all__ = ["NAdam"]
 
@@ -32,15 +20,8 @@ class NAdam(Optimizer):
     `a = (1 - mu_t) / (1 - P_t)` and `b = mu_(t+1) / (1 - P_(t+1))`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
-        betas: how much of the two averages stays at each step.
-        eps: keeps the divisor from zero.
-        weight_decay: strength of the pull to zero.
         momentum_decay: how fast the momentum grows to `betas[0]`.
-        decoupled_weight_decay: the parameter shrinks by `lr * weight_decay` of itself, as in `AdamW`.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -90,7 +71,6 @@ class NAdam(Optimizer):
         return {"step": count(0.0), "mu_product": count(1.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
         step, product = state["step"]._array, state["mu_product"]._array
@@ -120,11 +100,8 @@ class NAdam(Optimizer):
             np.subtract(p, np.divide(d, s, out=d), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         t = float(state["step"])
         now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))
         product = state["mu_product"] = state["mu_product"] * now

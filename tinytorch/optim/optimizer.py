@@ -68,8 +68,7 @@ def _register(
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Return a handle to `hook(optimizer, args, kwargs)`, called before every optimizer's step.
 
-    Args:
-        hook: returns None, or a tuple of new `(args, kwargs)`.
+    The hook returns None, or a tuple of new `(args, kwargs)`.
 
     Example:
         >>> from tinytorch.optim.optimizer import register_optimizer_step_pre_hook
@@ -248,8 +247,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return the closure's loss, or None.
 
-        Args:
-            closure: computes the loss anew, calls `backward` on it and returns it.
+        The closure computes the loss anew, calls `backward` on it and returns it.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -268,6 +266,8 @@ class Optimizer:
             return loss
         for number, group in enumerate(self.param_groups):
             params = group["params"]
+            if group.get("capturable"):
+                _check_capturable(group)
             if self._elementwise and len(params) > 1:
                 plan = self._plans.get(number)
                 if plan is None or not plan.fits(params):
@@ -296,6 +296,8 @@ class Optimizer:
     def _step_recorded(self) -> None:
         """Update the parameters by recorded operations, so that gradients flow through the step."""
         for group in self.param_groups:
+            if group.get("capturable"):
+                _check_capturable(group)
             for p in group["params"]:
                 grad = p.grad
                 if grad is None:
@@ -303,12 +305,18 @@ class Optimizer:
                 state = self.state[p]
                 if not state:
                     state.update(self._new_state(p, group))
+                if "step" in state:
+                    state["step"]._array += 1
                 with enable_grad():
                     # Of a copy: backward finds what was saved of it as it was.
-                    p.copy_(self._recorded(p.clone(), grad, state, group))
+                    start, direction = _pulled(p.clone(), grad, group)
+                    p.copy_(self._recorded(start, direction, state, group))
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors."""
+        """Return what `_update` makes of a parameter, by operations that record; `state` gets new tensors.
+
+        The step is counted already, `g` is the direction after `maximize` and weight decay.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -509,9 +517,8 @@ class Optimizer:
         for i, (group, saved) in enumerate(zip(groups, saved_groups, strict=True)):
             if len(group["params"]) != len(saved["params"]):
                 raise ValueError(
-                    "loaded state dict contains a parameter group that doesn't match the size of "
-                    f"optimizer's group: group {i} has {len(saved['params'])} parameters, "
-                    f"and the optimizer's {len(group['params'])}"
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
+                    f"group {i} has {len(saved['params'])} parameters, and the optimizer's {len(group['params'])}"
                 )
 
         params = {
@@ -539,8 +546,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Return a handle to `hook(optimizer, args, kwargs)`, called before each step.
 
-        Args:
-            hook: returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args` is the optimizer.
+        The hook returns None, or a tuple of new `(args, kwargs)` of the step; the first of `args` is the optimizer.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -562,9 +568,7 @@ class Optimizer:
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[[Optimizer], None], prepend: bool = False) -> RemovableHandle:
-        """Return a handle to `hook(optimizer)`, called at the start of `state_dict`.
-
-        `prepend` puts it before the hooks that are there.
+        """Return a handle to `hook(optimizer)`, called at the start of `state_dict`; `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -579,7 +583,7 @@ class Optimizer:
     ) -> RemovableHandle:
         """Return a handle to `hook(optimizer, state_dict)`, called at the end of `state_dict`.
 
-        The hook may change the dict or return another. `prepend` puts it before those there.
+        The hook may change the dict or return another. `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -609,9 +613,7 @@ class Optimizer:
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Return a handle to `hook(optimizer)`, called at the end of `load_state_dict`.
-
-        `prepend` puts it before the hooks that are there.
+        """Return a handle to `hook(optimizer)`, called at the end of `load_state_dict`; `prepend` puts it first.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -644,14 +646,14 @@ def _directed(pieces: tuple[Any, ...], scratch: int, group: Any) -> tuple[Any, .
     return p, g, *rest
 
 
-def pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
+def _pulled(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
     """Return parameter and gradient after `maximize` and weight decay, by operations that record."""
-    if group["maximize"]:
+    if group.get("maximize"):
         g = -g
-    lr, weight_decay = of_group(group, "lr", "weight_decay")
-    if weight_decay != 0 and group.get("decoupled_weight_decay"):
-        p = p * (1 - lr * weight_decay)
-    elif weight_decay != 0:
+    if group.get("weight_decay", 0) != 0:
+        lr, weight_decay = of_group(group, "lr", "weight_decay")
+        if group.get("decoupled_weight_decay"):
+            return p * (1 - lr * weight_decay), g
         g = g + p * weight_decay
     return p, g
 
@@ -693,14 +695,17 @@ def _fitted(p: Tensor, value: Any, key: Any = None) -> Any:
 def count(value: float) -> Tensor:
     """Return a number as PyTorch keeps it in states: a 0-d tensor of floating-point type."""
     kind = float64 if get_default_dtype() is float64 else float32
-    made: Tensor = wrap(np.array(value, kind.numpy))
-    return made
+    return wrap(np.array(value, kind.numpy))
+
+
+def begun(p: Tensor, *names: str) -> dict[str, Any]:
+    """Return what is kept for a parameter before its first step: the count of steps, and buffers of zeros."""
+    return {"step": count(0.0), **{name: zeros(p) for name in names}}
 
 
 def zeros(p: Tensor) -> Tensor:
     """Return a buffer like a parameter, of zeros."""
-    made: Tensor = wrap(np.zeros_like(p._array))
-    return made
+    return wrap(np.zeros_like(p._array))
 
 
 #: What PyTorch's messages call an option, if not by its name.
@@ -720,20 +725,31 @@ def check(**options: Any) -> None:
 
 
 def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
-    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments."""
-    return {name: arguments[name] for name in names.split()}
+    """Return the options `names` of an optimizer, in the order that PyTorch has them in, out of its arguments.
+
+    Raises:
+        RuntimeError: two of them exclude each other.
+    """
+    options = {name: arguments[name] for name in names.split()}
+    if options.get("fused"):
+        if options["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if options["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return options
 
 
 def check_betas(betas: Any) -> None:
     """Raise PyTorch's ValueError for a factor of an average that is not in [0, 1)."""
     for i in range(2):
+        check_one_element(f"betas[{i}]", betas[i])
         if not 0 <= betas[i] < 1:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
-def check_capturable(group: dict[str, Any]) -> None:
-    """Raise PyTorch's AssertionError for a group with the option for graphs on accelerators."""
-    if group["capturable"]:
+def _check_capturable(group: dict[str, Any]) -> None:
+    """Raise PyTorch's AssertionError for a group to be updated with the option for graphs on accelerators."""
+    if not group.get("fused") and any(p.grad is not None for p in group["params"]):
         raise AssertionError(
             "If capturable=True, params and state_steps must be on supported devices, "
             "which are accelerators: on a CPU leave it False"
@@ -744,11 +760,3 @@ def check_one_element(words: str, value: Any) -> None:
     """Raise PyTorch's ValueError if `value` is a tensor that holds not just one number."""
     if isinstance(value, Tensor) and value.numel() != 1:
         raise ValueError(f"Tensor {words} must be 1-element")
-
-
-def check_implementation(fused: bool | None, foreach: bool | None, differentiable: bool = False) -> None:
-    """Raise PyTorch's RuntimeError for two flags that exclude each other."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

@@ -7,19 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    averages,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, averages, begun, check, chosen, of_group
 
 __all__ = ["RAdam"]
 
@@ -31,15 +19,7 @@ class RAdam(Optimizer):
     * r_t * sqrt(1 - beta2**t) / (sqrt(v) + eps)` where `rho_t > 5`, with the factor `r_t**2 = (rho_t - 4) * (rho_t - 2)
     * rho / ((rho - 4) * (rho - 2) * rho_t)`, and `p = p - lr * m'` before that. `m`, `m'` and `v` are those of `Adam`.
 
-    Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
-        betas: how much of the two averages stays at each step.
-        eps: keeps the divisor from zero.
-        weight_decay: strength of the pull to zero.
-        decoupled_weight_decay: the parameter shrinks by `lr * weight_decay` of itself, as in `AdamW`.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+    The arguments are those of `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -77,13 +57,11 @@ class RAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         check(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
-        defaults = chosen(
-            locals(), "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
-        )
-        super().__init__(params, defaults)
+        names = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
+        super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": count(0.0), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
+        return begun(p, "exp_avg", "exp_avg_sq")
 
     def _factors(self, t: float, beta1: float, beta2: float) -> tuple[float, float | None]:
         """Return what `m` is scaled by in step t, and with an adaptive rate the factor of that."""
@@ -97,7 +75,6 @@ class RAdam(Optimizer):
         return 1 / (1 - beta1**t), factor
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, eps = float(group["lr"]), float(group["eps"])
         beta1, beta2 = map(float, group["betas"])
         step = state["step"]._array
@@ -123,11 +100,8 @@ class RAdam(Optimizer):
             np.subtract(p, s, out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, eps = of_group(group, "lr", "eps")
         beta1, beta2 = group["betas"]
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         t = float(state["step"])
         m, v = averages(g, state, beta1, beta2)
         scale, factor = self._factors(t, beta1, beta2)

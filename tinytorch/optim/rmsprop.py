@@ -7,18 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import (
-    LATER,
-    Optimizer,
-    Params,
-    check,
-    check_capturable,
-    chosen,
-    count,
-    of_group,
-    pulled,
-    zeros,
-)
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, begun, check, chosen, of_group
 
 __all__ = ["RMSprop"]
 
@@ -30,15 +19,10 @@ class RMSprop(Optimizer):
     the quotient enters a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and the step is `lr * b`.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
         alpha: how much of the averages stays at each step.
-        eps: keeps the divisor from zero.
-        weight_decay: strength of the pull to zero.
         momentum: how much of the buffer stays at each step.
         centered: scale by the variance.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -77,21 +61,15 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = chosen(
-            locals(), "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
-        )
-        super().__init__(params, defaults)
+        names = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = {"step": count(0.0), "square_avg": zeros(p)}
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = zeros(p)
-        if group["centered"]:
-            state["grad_avg"] = zeros(p)
-        return state
+        momentum = ["momentum_buffer"] * bool(group["momentum"] > 0)
+        centered = ["grad_avg"] * bool(group["centered"])
+        return begun(p, "square_avg", *momentum, *centered)
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         lr, eps = float(group["lr"]), float(group["eps"])
         alpha, momentum = float(group["alpha"]), float(group["momentum"])
         centered = group["centered"]
@@ -124,10 +102,7 @@ class RMSprop(Optimizer):
             np.subtract(p, s, out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         lr, alpha, momentum, eps = of_group(group, "lr", "alpha", "momentum", "eps")
-        p, g = pulled(p, g, group)
-        state["step"]._array += 1
         v = state["square_avg"] = state["square_avg"] * alpha + g * g * (1 - alpha)
         if group["centered"]:
             m = state["grad_avg"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, check_capturable, chosen, count, zeros
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, check, chosen, count, zeros
 
 __all__ = ["Rprop"]
 
@@ -19,12 +19,10 @@ class Rprop(Optimizer):
     then the element rests for a step.
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
         lr: the first step size, a number or a tensor of one element.
         etas: factors by which a step size shrinks and grows.
         step_sizes: the least and the greatest step size.
-        maximize: go up instead of down.
-        foreach, capturable, differentiable: as in `Adam`.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -63,8 +61,7 @@ class Rprop(Optimizer):
         check(lr=lr)
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = chosen(locals(), "lr etas step_sizes foreach maximize differentiable capturable")
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals(), "lr etas step_sizes foreach maximize differentiable capturable"))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         sizes = zeros(p)
@@ -72,7 +69,6 @@ class Rprop(Optimizer):
         return {"step": count(0.0), "prev": zeros(p), "step_size": sizes}
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        check_capturable(group)
         (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
         maximize = group["maximize"]
         step = state["step"]._array
@@ -97,11 +93,7 @@ class Rprop(Optimizer):
             np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        check_capturable(group)
         (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
-        if group["maximize"]:
-            g = -g
-        state["step"]._array += 1
         change = (g * state["prev"]).sign()
         factor = change.masked_fill(change > 0, grow)
         factor = factor.masked_fill(change < 0, shrink).masked_fill(change == 0, 1)

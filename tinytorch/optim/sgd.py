@@ -8,15 +8,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim._axpy import axpy
-from tinytorch.optim.optimizer import (
-    Optimizer,
-    Params,
-    check_implementation,
-    check_one_element,
-    chosen,
-    of_group,
-    pulled,
-)
+from tinytorch.optim.optimizer import Optimizer, Params, check_one_element, chosen, of_group
 
 __all__ = ["SGD"]
 
@@ -29,17 +21,10 @@ class SGD(Optimizer):
     * d` later, and `b` takes its place (`d + momentum * b` for `nesterov`).
 
     Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
         momentum: how much of the buffer stays at each step.
         dampening: how much of the gradient does not enter the buffer.
-        weight_decay: strength of the pull to zero (L2 penalty).
         nesterov: look ahead along the buffer; needs momentum and no dampening.
-        maximize: go up instead of down.
-        foreach, fused: taken for PyTorch's sake; there is one implementation here, and it is the fast one.
-        differentiable: record the step, so that gradients flow through it to gradients, learning
-            rates and factors that require grad. The parameters may then be results of operations;
-            a leaf that requires grad cannot be written to.
+        other arguments: as for `Adam`.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.
@@ -92,9 +77,8 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        check_implementation(fused, foreach, differentiable)
-        defaults = chosen(locals(), "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused")
-        super().__init__(params, defaults)
+        names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+        super().__init__(params, chosen(locals(), names))
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
@@ -127,7 +111,6 @@ class SGD(Optimizer):
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         lr, momentum, dampening = of_group(group, "lr", "momentum", "dampening")
-        p, g = pulled(p, g, group)
         if momentum != 0:
             b = state.get("momentum_buffer")
             # The first buffer is no function of the gradient, as in PyTorch.

@@ -15,12 +15,7 @@ class SparseAdam(Optimizer):
 
     All gradients here are dense, and of these PyTorch's SparseAdam wants none.
 
-    Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element, greater than 0.
-        betas: how much of the two averages stays at each step.
-        eps: keeps the divisor from zero; greater than 0.
-        maximize: go up instead of down.
+    The arguments are those of `Adam`; `lr` and `eps` are greater than 0.
 
     Raises:
         ValueError: an argument is out of its range, and what `Optimizer` raises.

@@ -18,7 +18,6 @@ Source:
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
@@ -33,14 +32,9 @@ from tinytorch.optim._lr_base import LRScheduler, Rate, _for_groups
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
-    "AveragedModel",
-    "SWALR",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
+    "AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
-]
+]  # fmt: skip
 
 #: A function of the average, the current parameter, and how many are averaged: the new average.
 Average = Callable[[Tensor, Tensor, Any], Tensor]
@@ -48,19 +42,26 @@ Average = Callable[[Tensor, Tensor, Any], Tensor]
 Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
-def _check_decay(decay: float) -> None:
-    if decay < 0 or decay > 1:
-        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+def _in_place(weight_of: Callable[[Any], float], of_one: Average) -> Averages:
+    """Return `of_one` for lists; floating-point averages it moves by a weight that depends on how many are averaged."""
+
+    @no_grad()
+    def update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
+        weight = weight_of(number)
+        for average, value in zip(averages, current, strict=True):
+            if average.is_floating_point():
+                average.lerp_(value, weight)
+            else:
+                average.copy_(of_one(average, value, number))  # cut to an integer
+
+    return update
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """Return a function that moves averages to `decay * average + (1 - decay) * current`.
 
-    Args:
-        decay: how much of the average stays, from 0 to 1.
-
     Raises:
-        ValueError: `decay` is out of its range.
+        ValueError: `decay` is not from 0 to 1.
 
     Example:
         >>> averaged = [torch.zeros(2)]
@@ -68,17 +69,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
         >>> averaged
         [tensor([1., 1.])]
     """
-    _check_decay(decay)
-
-    @no_grad()
-    def ema_update(averages: list[Tensor], current: list[Tensor], _: Any) -> None:
-        for average, value in zip(averages, current, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value, 1 - decay)
-            else:
-                average.copy_(average * decay + value * (1 - decay))
-
-    return ema_update
+    return _in_place(lambda number: 1 - decay, get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Averages:
@@ -90,33 +81,22 @@ def get_swa_multi_avg_fn() -> Averages:
         >>> averaged
         [tensor([1., 1.])]
     """
-
-    @no_grad()
-    def swa_update(averages: list[Tensor], current: list[Tensor], number: Any) -> None:
-        for average, value in zip(averages, current, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value, float(1 / (number + 1)))
-            else:
-                average.copy_(average + (value - average) / (number + 1))  # cut to an integer
-
-    return swa_update
+    return _in_place(lambda number: float(1 / (number + 1)), get_swa_avg_fn())
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return a function that returns `decay * average + (1 - decay) * current`.
 
-    Args:
-        decay: how much of the average stays, from 0 to 1.
-
     Raises:
-        ValueError: `decay` is out of its range.
+        ValueError: `decay` is not from 0 to 1.
 
     Example:
         >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.75)
         >>> average(torch.tensor(0.0), torch.tensor(4.0), 1)
         tensor(1.)
     """
-    _check_decay(decay)
+    if decay < 0 or decay > 1:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
     @no_grad()
     def ema_update(average: Tensor, current: Tensor, number: Any) -> Any:
@@ -145,8 +125,6 @@ class AveragedModel(Module):
     """A copy of a model whose parameters are averages of those that the model went through.
 
     Args:
-        model: the model; it is copied.
-        device: where the copy goes.
         avg_fn: a function of the average, the current parameter and how many were averaged, that
             returns the new average; or
         multi_avg_fn: one that changes a list of averages. Neither: the mean of all.
@@ -197,9 +175,6 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Take the model's parameters into the averages.
 
-        Args:
-            model: the model, after a step.
-
         Example:
             >>> model = torch.nn.Linear(1, 1, bias=False)
             >>> averaged = torch.optim.swa_utils.AveragedModel(model)
@@ -245,7 +220,6 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     Args:
         loader: batches; of a list or tuple the first is the input.
-        model: the model, which is applied to each.
         device: where the inputs go.
 
     Example:
@@ -277,11 +251,10 @@ class SWALR(LRScheduler):
     """The rate goes to a constant one, with which weights are averaged.
 
     Args:
-        optimizer: whose rates are set.
+        optimizer, last_epoch: as for every `LRScheduler`.
         swa_lr: the constant rate, or a list with one for each group.
         anneal_epochs: epochs until it is reached.
         anneal_strategy: "cos" or "linear".
-        last_epoch: see `LRScheduler`.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -323,12 +296,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Rate]:
         """Return the rates, moved from the last epoch's place on the way to this one's."""
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -101,13 +101,41 @@ def checkpoint(
     if use_reentrant is None:
         _warn_of_default("checkpoint")
         use_reentrant = True
-    if not use_reentrant:
-        return _checkpoint(function, args, kwargs, context_fn, determinism_check, debug, early_stop, preserve_rng_state)
-    if kwargs:
-        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
-    if context_fn is not noop_context_fn or debug:
-        raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+
+    logs = (_Log(), _Log()) if (debug if _debug is None else _debug) else None
+    if logs is not None and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    if determinism_check not in _FACTS:
+        raise ValueError(f"determinism_check should be one of {list(_FACTS)}, but got {determinism_check}")
+    forward_context, recompute_context = logs or context_fn()
+    if not is_grad_enabled():
+        return function(*args, **kwargs)
+    state = get_rng_state() if preserve_rng_state else None
+    casts = _casts()
+
+    def run_again(*args: Any) -> None:
+        with fork_rng(enabled=state is not None), autocast(**casts), recompute_context:
+            if state is not None:
+                set_rng_state(state)
+            function(*args, **kwargs)
+
+    frame = _Frame(run_again, args, early_stop if _early_stop is None else _early_stop, _FACTS[determinism_check], logs)
+    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
+        result = function(*args, **kwargs)
+        frame.forward_completed = True
+    if not frame.forward_completed:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
+            "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
+            "failed forward."
+        )
+    return result
 
 
 def checkpoint_sequential(
@@ -123,10 +151,7 @@ def checkpoint_sequential(
 
     Args:
         functions: a `Sequential`, or a list of modules or functions of one argument.
-        segments: how many.
-        input: the argument of the first.
         use_reentrant, preserve_rng_state: as for `checkpoint`.
-        kwargs: none.
 
     Raises:
         ValueError: other arguments.
@@ -329,60 +354,16 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         _debug = before
 
 
-def _checkpoint(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    context_fn: Callable[[], Contexts],
-    determinism_check: str,
-    debug: bool,
-    early_stop: bool,
-    preserve_rng_state: bool,
-) -> Any:
-    logs = (_Log(), _Log()) if (debug if _debug is None else _debug) else None
-    if logs is not None and context_fn is not noop_context_fn:
-        raise ValueError("debug=True is incompatible with non-default context_fn")
-    if determinism_check not in _FACTS:
-        raise ValueError(f"determinism_check should be one of {list(_FACTS)}, but got {determinism_check}")
-    forward_context, recompute_context = logs or context_fn()
-    if not is_grad_enabled():
-        return function(*args, **kwargs)
-    state = get_rng_state() if preserve_rng_state else None
-    casts = _casts()
-
-    def run_again(*args: Any) -> None:
-        with fork_rng(enabled=state is not None), autocast(**casts), recompute_context:
-            if state is not None:
-                set_rng_state(state)
-            function(*args, **kwargs)
-
-    frame = _Frame(run_again, args, early_stop if _early_stop is None else _early_stop, _FACTS[determinism_check], logs)
-    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
-        result = function(*args, **kwargs)
-        frame.forward_completed = True
-    if not frame.forward_completed:
-        raise RuntimeError(
-            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
-            "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
-            "failed forward."
-        )
-    return result
-
-
 def _casts() -> dict[str, Any]:
     """Return the arguments of `autocast` that say how this thread autocasts now: a second run does so, too."""
     return {"device_type": "cpu", "dtype": get_autocast_dtype("cpu"), "enabled": is_autocast_enabled("cpu")}
 
 
-def _facts(x: Tensor) -> dict[str, Any]:
-    return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
-
-
-def _no_facts(x: Tensor) -> None:
-    return None
-
-
-_FACTS: dict[str, Callable[[Tensor], Any]] = {"default": _facts, "none": _no_facts}
+#: By `determinism_check`: what has to be the same of the tensors that both runs save.
+_FACTS: dict[str, Callable[[Tensor], Any]] = {
+    "default": lambda x: {"shape": x.shape, "dtype": x.dtype, "device": x.device},
+    "none": lambda x: None,
+}
 
 
 class _Slot:
@@ -473,7 +454,7 @@ class _Frame:
             return x
 
         try:
-            with saved_tensors_hooks(pack, _as_it_is), enable_grad():
+            with saved_tensors_hooks(pack, lambda x: x), enable_grad():
                 self.run_again(*args)
         except _Complete:
             pass
@@ -501,10 +482,6 @@ class _Frame:
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
                 f"during the forward pass.\n{different}\n{_TIP}"
             )
-
-
-def _as_it_is(x: Tensor) -> Tensor:
-    return x
 
 
 class _Save(Function):

@@ -1,25 +1,11 @@
 """PyTorch's name, `torch.utils.data`, for what `tinytorch.data` holds."""
 
+# ruff: noqa: F403, F405
+
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataloader import DataLoader, get_worker_info
-from tinytorch.data.dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from tinytorch.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from tinytorch.data.dataset import *
+from tinytorch.data.sampler import *
 from tinytorch.utils.data import _utils as _utils
 from tinytorch.utils.data import dataloader, dataset, distributed, sampler
 from tinytorch.utils.data.distributed import DistributedSampler

@@ -18,7 +18,6 @@ class DistributedSampler(Sampler[int]):
     All parts have the same length: the first indices come again at the end, or the last ones are left out.
 
     Args:
-        dataset: what to take samples from; its length counts.
         num_replicas: how many parts. PyTorch takes it from `torch.distributed` if None.
         rank: which part, from 0; as `num_replicas`.
         shuffle: take the indices in a random order, another one for each `set_epoch`.

@@ -102,8 +102,6 @@ def _summary_writer() -> type:
 def __getattr__(name: str) -> Any:
     if name == "SummaryWriter":
         return _summary_writer()
-    if name == "FileWriter":
-        return _package().FileWriter
-    if name == "RecordWriter":
-        return _package().RecordWriter
+    if name in ("FileWriter", "RecordWriter"):
+        return getattr(_package(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
