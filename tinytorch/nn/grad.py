@@ -67,8 +67,7 @@ def _of_input(n: int) -> Any:
         """
         settings = (stride, padding, dilation, groups)
         settings = _fitting(n, input_size, weight.shape, grad_output, *settings)
-        out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
-        return out
+        return _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
 
     return _named(f"conv{n}d_input", gradient)
 
@@ -101,8 +100,7 @@ def _of_weight(n: int) -> Any:
         """
         settings = (stride, padding, dilation, groups)
         settings = _fitting(n, input.shape, weight_size, grad_output, *settings)
-        out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
-        return out
+        return _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
 
     return _named(f"conv{n}d_weight", gradient)
 

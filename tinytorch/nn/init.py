@@ -154,8 +154,7 @@ def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: floa
 
     def refused(drawn: Tensor) -> Tensor:
         log_density: Any = ((drawn - mean) / std) ** 2 * -0.5 - log_peak
-        refused: Tensor = empty_like(like).uniform_(generator=generator).log() > log_density
-        return refused
+        return empty_like(like).uniform_(generator=generator).log() > log_density
 
     drawn: Tensor = empty_like(like).uniform_(a, b, generator=generator)
     pending = refused(drawn)

@@ -119,8 +119,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 def _empty() -> Tensor:
-    made: Tensor = wrap(np.empty(0, dtypes.get_default_dtype().numpy))
-    return made
+    return wrap(np.empty(0, dtypes.get_default_dtype().numpy))
 
 
 # Parameters and buffers whose shape is not known yet ----------------------------------------------

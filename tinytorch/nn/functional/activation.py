@@ -417,8 +417,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     length = input.shape[axis]
     if length % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {length}")
-    out: Tensor = ops.glu(input, axis)
-    return out
+    return ops.glu(input, axis)
 
 
 @public("nn.functional.softsign")
@@ -560,5 +559,4 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     axis = ops._axis(dim, logits.ndim)
     chosen = np.zeros_like(soft._array)
     np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
-    out: Tensor = wrap(chosen) - soft.detach() + soft
-    return out
+    return wrap(chosen) - soft.detach() + soft

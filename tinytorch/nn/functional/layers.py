@@ -268,8 +268,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(labels.max()) + 1
     elif labels.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
-    return vectors
+    return wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
 
 
 # Dropout ------------------------------------------------------------------------------------------

@@ -322,8 +322,7 @@ def binary_cross_entropy_with_logits(
         if weight is not None:
             loss = (loss * weight).to(target.dtype)
         return loss if reduction == "none" else getattr(loss, reduction)()
-    out: Tensor = ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
-    return out
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 @public("nn.functional.cross_entropy")
@@ -377,8 +376,7 @@ def cross_entropy(
         loss = ops.smoothed_cross_entropy
     else:
         loss = ops.cross_entropy if len(shape) < 3 else ops.cross_entropy_of_places
-    out: Tensor = loss(input, target, weight, ignore_index, reduction, label_smoothing)
-    return out
+    return loss(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _soft_cross_entropy(
@@ -446,8 +444,7 @@ def nll_loss(
         raise ValueError("Expected 1 or more dimensions (got 0)")
     check_floating("nll_loss_out_frame", input._array)
     _check_labels(input, target, weight)
-    out: Tensor = ops.nll_loss(input, target, weight, ignore_index, reduction)
-    return out
+    return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
@@ -808,8 +805,7 @@ def soft_margin_loss(
         raise RuntimeError(
             f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
         )
-    out: Tensor = ops.soft_margin_loss(input, target, reduction)
-    return out
+    return ops.soft_margin_loss(input, target, reduction)
 
 
 @public("nn.functional.multilabel_soft_margin_loss")
@@ -897,8 +893,7 @@ def multi_margin_loss(
     _check_margin("multi_margin_loss_cpu_kernel", input, target)
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}")
-    out: Tensor = ops.multi_margin_loss(input, target, p, margin, weight, reduction)
-    return out
+    return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
 @public("nn.functional.multilabel_margin_loss")
@@ -935,8 +930,7 @@ def multilabel_margin_loss(
         raise RuntimeError("argument #2 'target' is out of range")
     # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
     reduction = "sum" if reduction == "mean" and not input._array.size else reduction
-    out: Tensor = ops.multilabel_margin_loss(input, target, reduction)
-    return out
+    return ops.multilabel_margin_loss(input, target, reduction)
 
 
 def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:

@@ -58,8 +58,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        out: Tensor = constant_pad(input, widths, 0 if value is None else value)
-        return out
+        return constant_pad(input, widths, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -77,8 +76,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             for length, pair in zip(shape[-n:], pairs, strict=True)
         ]
     )
-    padded: Tensor = borders[mode, n](input, maps)
-    return padded
+    return borders[mode, n](input, maps)
 
 
 def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> None:

@@ -149,8 +149,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for k in range(self.n_clusters):
             of_cluster = head[:, self.shortlist_size + k].unsqueeze(1)
             parts.append(F.log_softmax(self.tail[k](input), dim=1) + of_cluster)
-        out: Tensor = cat(parts, 1)
-        return out
+        return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all classes, `(N, n_classes)`.

@@ -176,12 +176,10 @@ class TransformerEncoderLayer(Module):
         x = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
         )[0]
-        out: Tensor = self.dropout1(x)
-        return out
+        return self.dropout1(x)
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        out: Tensor = self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-        return out
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerDecoderLayer(Module):
@@ -277,8 +275,7 @@ class TransformerDecoderLayer(Module):
             return x + self._ff_block(self.norm3(x))
         x = self.norm1(x + self._sa_block(x, *of_tgt))
         x = self.norm2(x + self._mha_block(x, memory, *of_memory))
-        out: Tensor = self.norm3(x + self._ff_block(x))
-        return out
+        return self.norm3(x + self._ff_block(x))
 
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
@@ -286,8 +283,7 @@ class TransformerDecoderLayer(Module):
         x = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )[0]
-        out: Tensor = self.dropout1(x)
-        return out
+        return self.dropout1(x)
 
     def _mha_block(
         self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
@@ -295,12 +291,10 @@ class TransformerDecoderLayer(Module):
         x = self.multihead_attn(
             x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )[0]
-        out: Tensor = self.dropout2(x)
-        return out
+        return self.dropout2(x)
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        out: Tensor = self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-        return out
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoder(Module):
@@ -553,12 +547,11 @@ class Transformer(Module):
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        out: Tensor = self.decoder(
+        return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
         )  # fmt: skip
-        return out
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

@@ -47,8 +47,7 @@ def get_total_norm(
     norm_type = float(norm_type)
     with no_grad():
         if not listed:
-            zero: Tensor = make_tensor(0.0)
-            return zero
+            return make_tensor(0.0)
         norms = [vector_norm(each, norm_type) for each in listed]
         total: Tensor = vector_norm(stack(norms), norm_type)
         if error_if_nonfinite and not total.isfinite():

@@ -18,8 +18,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         >>> torch.nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
         tensor([1., 1., 0.])
     """
-    vector: Tensor = cat([param.view(-1) for param in parameters])
-    return vector
+    return cat([param.view(-1) for param in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

@@ -109,8 +109,7 @@ class _SpectralNorm(Module):
             self._power_method(matrix, self.n_power_iterations)
         # What is saved for backward are copies: several calls before it are no error.
         u, v = self._u.clone(), self._v.clone()
-        out: Tensor = weight / vdot(u, mv(matrix, v))
-        return out
+        return weight / vdot(u, mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value

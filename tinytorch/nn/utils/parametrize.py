@@ -205,8 +205,7 @@ def _new_property(module: Module, name: str) -> None:
 
     def get(self: Any) -> Tensor:
         if not _cache_enabled:
-            out: Tensor = self.parametrizations[name]()
-            return out
+            return self.parametrizations[name]()
         key = (id(self), name)
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()

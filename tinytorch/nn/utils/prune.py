@@ -77,8 +77,7 @@ class BasePruningMethod:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
-        kept: Tensor = mask.to(dtype=original.dtype) * original
-        return kept
+        return mask.to(dtype=original.dtype) * original
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:

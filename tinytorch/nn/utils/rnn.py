@@ -176,8 +176,7 @@ class PackedSequence(PackedSequence_):
     @property
     def is_cuda(self) -> bool:
         """Whether the data is on a GPU."""
-        found: bool = self.data.is_cuda
-        return found
+        return self.data.is_cuda
 
     def is_pinned(self) -> bool:
         """Return whether the data is in pinned memory.

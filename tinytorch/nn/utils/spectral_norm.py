@@ -47,8 +47,7 @@ class SpectralNorm:
             # What is saved for backward are copies: several calls before it are no error.
             u, v = u.clone(), v.clone()
         sigma = dot(u, mv(matrix, v))
-        divided: Tensor = weight / sigma
-        return divided
+        return weight / sigma
 
     def __call__(self, module: Any, inputs: Any) -> None:
         """Work the weight out."""
@@ -57,8 +56,7 @@ class SpectralNorm:
     def _solve_v_and_rescale(self, matrix: Tensor, u: Tensor, target_sigma: Tensor) -> Tensor:
         # v with u = normalize(W v) and u W v = sigma, the shortest.
         v = mv(pinv(matrix.t().mm(matrix)), mv(matrix.t(), u))
-        scaled: Tensor = v * (target_sigma / dot(u, mv(matrix, v)))
-        return scaled
+        return v * (target_sigma / dot(u, mv(matrix, v)))
 
     def _load_hook(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,

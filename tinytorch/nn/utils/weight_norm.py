@@ -15,8 +15,7 @@ __all__ = ["remove_weight_norm", "weight_norm"]
 def norm_except(v: Tensor, dim: int | None) -> Tensor:
     """Return the norms of a tensor's slices along `dim`, with the other dimensions of length 1; of all for None."""
     if dim is None or dim == -1:
-        out: Tensor = vector_norm(v, 2)
-        return out
+        return vector_norm(v, 2)
     if not 0 <= dim < v.ndim:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {dim})"
@@ -24,8 +23,7 @@ def norm_except(v: Tensor, dim: int | None) -> Tensor:
     others = tuple(k for k in range(v.ndim) if k != dim)
     if not others:
         return v.abs()
-    norms: Tensor = vector_norm(v, 2, others, True)
-    return norms
+    return vector_norm(v, 2, others, True)
 
 
 def scaled(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
