@@ -185,9 +185,8 @@ def _refusal(name: str) -> Any:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a "
-            "`LazyModule` or explicitly manipulating "
-            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
-            "batch to initialize the parameters before calling torch functions"
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
         )
 
     refuse.__name__ = name

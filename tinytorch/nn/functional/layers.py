@@ -61,8 +61,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for k, each in ((1, input1), (2, input2)):
         if each.shape[-1] != weight.shape[k]:
             raise RuntimeError(
-                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but "
-                "expected "
+                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but expected "
                 f"{weight.shape[k]}"
             )
     outputs, first, second = weight.shape
@@ -124,10 +123,8 @@ def embedding(
         raise
     if dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            "Long, Int; but got "
-            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for "
-            "embedding)"
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for embedding)"
         )
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -317,10 +314,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
-            "dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, "
-            "and an optional "
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
     return _channels_dropped(input, p, training, inplace, input.ndim == 3)
@@ -338,25 +333,18 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
-            "dimensions, a "
+            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a "
             "channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
             stacklevel=2,
         )
     if input.ndim == 3:
         warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
-            "behavior is "
-            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This "
-            "behavior will change "
-            "in a future release to interpret the input as one without a batch dimension, i.e. "
-            "shape (C, H, W). To "
-            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d "
-            "instead.",
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
+            "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
+            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
         )
     return _channels_dropped(input, p, training, inplace)
@@ -374,12 +362,9 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (4, 5):
         warnings.warn(
-            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial "
-            "dimensions, a "
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a "
             "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
             stacklevel=2,
         )

@@ -44,10 +44,8 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both with one shape and dtype; sizes that differ are warned of."""
     if target.shape != input.shape:
         warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}). "
-            "This will likely lead to incorrect results due to broadcasting. Please ensure they "
-            "have the same size.",
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
         shape = _broadcast(input.shape, target.shape)
@@ -62,8 +60,7 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             raise RuntimeError(
-                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) "
-                "at non-singleton "
+                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
                 f"dimension {max(len(a), len(b)) - back}"
             )
     return np.broadcast_shapes(a, b)
@@ -257,8 +254,7 @@ def binary_cross_entropy(
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}) is deprecated. "
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if target.dtype != input.dtype:
@@ -385,9 +381,8 @@ def _soft_cross_entropy(
     """Return the cross entropy of scores and of a probability for each class."""
     if not target.dtype.is_floating_point:
         raise RuntimeError(
-            "Expected floating point type for target with class probabilities, got "
-            f"{target.dtype.tensor_name} (class labels have the shape of input without its "
-            "dimension of classes)"
+            f"Expected floating point type for target with class probabilities, got {target.dtype.tensor_name} (class "
+            "labels have the shape of input without its dimension of classes)"
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
@@ -488,8 +483,7 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
 def _check_class_weight(weight: Tensor | None, classes: int) -> None:
     if weight is not None and weight.shape != (classes,):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but "
-            "got weight tensor of "
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
 
@@ -498,8 +492,7 @@ def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
     """Raise PyTorch's error if a gradient is asked for that does not exist."""
     if tensor is not None and tensor.requires_grad and is_grad_enabled():
         raise RuntimeError(
-            f"The function '{function}' is not differentiable with respect to argument "
-            f"'{argument}'. This input "
+            f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
             "cannot have requires_grad True."
         )
 
@@ -536,10 +529,8 @@ def kl_div(
         reduction = checked_reduction(size_average, reduce, reduction)
     elif reduction == "mean":
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support "
-            "size.'batchmean' divides "
-            "only by the batch size, and aligns with the KL div math definition.'mean' will be "
-            "changed to behave the "
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
             "same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
@@ -739,8 +730,7 @@ def margin_ranking_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            "input1: "
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)

@@ -625,9 +625,8 @@ def _unpool_size(
         output_size = output_size[2:]
     if len(output_size) != len(kernel):
         raise ValueError(
-            f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} "
-            "elements, but it has a length of "
-            f"'{len(output_size)}'"
+            f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} elements, but it has a "
+            f"length of '{len(output_size)}'"
         )
     for d, (length, step) in enumerate(zip(usual, strides, strict=True)):
         if not length - step < output_size[d] < length + step:

@@ -182,9 +182,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     def refuse() -> TypeError:
         got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
         return TypeError(
-            f"to() received an invalid combination of arguments - got ({got}), but expected one "
-            "of: (device=None, dtype=None, non_blocking=False), (dtype, non_blocking=False), "
-            "(tensor, non_blocking=False)"
+            f"to() received an invalid combination of arguments - got ({got}), but expected one of: (device=None, "
+            "dtype=None, non_blocking=False), (dtype, non_blocking=False), (tensor, non_blocking=False)"
         )
 
     names = ["device", "dtype", "non_blocking", "copy"]
