@@ -92,16 +92,7 @@ def max_pool2d(
 ) -> Any:
     """Return the maxima of windows of the last two dimensions.
 
-    NaN counts as the largest. Of equal elements the first one gets the gradient.
-
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends, at most half of the window.
-        dilation: the distance of two elements of a window.
-        ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool2d`.
+    The input has the shape (N, C, H, W) or (C, H, W); all else is as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -145,16 +136,7 @@ def max_pool3d(
 ) -> Any:
     """Return the maxima of windows of the last three dimensions.
 
-    NaN counts as the largest. Of equal elements the first one gets the gradient.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends, at most half of the window.
-        dilation: the distance of two elements of a window.
-        ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool3d`.
+    The input has the shape (N, C, D, H, W) or (C, D, H, W); all else is as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -227,10 +209,7 @@ def adaptive_max_pool1d_with_indices(
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the maxima of `output_size` windows that cover the last two dimensions.
 
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
-        return_indices: return also where in the (flattened) plane the maxima are.
+    The input has the shape (N, C, H, W) or (C, H, W); the other arguments are those of `adaptive_max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -261,10 +240,7 @@ def adaptive_max_pool2d_with_indices(
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the maxima of `output_size` windows that cover the last three dimensions.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
-        return_indices: return also where in the (flattened) plane the maxima are.
+    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `adaptive_max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -294,9 +270,7 @@ def adaptive_max_pool3d_with_indices(
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last two dimensions.
 
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
+    The input has the shape (N, C, H, W) or (C, H, W); `output_size` is as for `adaptive_max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -313,9 +287,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Return the averages of `output_size` windows that cover the last three dimensions.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
+    The input has the shape (N, C, D, H, W) or (C, D, H, W); `output_size` is as for `adaptive_max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -376,14 +348,7 @@ def avg_pool3d(
 ) -> Tensor:
     """Return the averages of windows of the last three dimensions.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `avg_pool2d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -446,12 +411,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last two dimensions.
 
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    The input has the shape (N, C, H, W) or (C, H, W); the other arguments are those of `lp_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -467,12 +427,7 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last three dimensions.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `lp_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -556,13 +511,8 @@ def fractional_max_pool3d(
 ) -> Any:
     """Return the maxima of windows of the last three dimensions, whose places are drawn at random.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's length, a tuple of numbers in (0, 1).
-        return_indices: return also where in the (flattened) plane the maxima are.
-        _random_samples: the random numbers, shape (N, C, 3).
+    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments as
+    `fractional_max_pool2d`.
 
     Raises:
         ValueError: neither `output_size` nor `output_ratio` is given.
@@ -668,15 +618,7 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool2d` at their places.
-
-    Args:
-        input: the maxima.
-        indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
-        output_size: its spatial lengths, where several would give as many windows.
+    """Return zeros with the maxima of `max_pool2d` at their places; arguments as `max_unpool1d`.
 
     Raises:
         RuntimeError: an index is out of range; the shapes differ.
@@ -697,15 +639,7 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool3d` at their places.
-
-    Args:
-        input: the maxima.
-        indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
-        output_size: its spatial lengths, where several would give as many windows.
+    """Return zeros with the maxima of `max_pool3d` at their places; arguments as `max_unpool1d`.
 
     Raises:
         RuntimeError: an index is out of range; the shapes differ.

@@ -47,11 +47,7 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, L)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, L)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -67,11 +63,7 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, H, W)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, H, W)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -87,11 +79,7 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout3d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, D, H, W)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, D, H, W)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -130,11 +118,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels, the second dimension.
-
-    Args:
-        p: the probability of a channel to be dropped.
-        inplace: has no meaning here, as in PyTorch.
+    """`AlphaDropout` of whole channels, the second dimension, with probability `p`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.

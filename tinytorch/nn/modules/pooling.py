@@ -69,15 +69,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """Takes the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends.
-        dilation: the distance of two elements of a window.
-        return_indices: return also where the maxima are.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the maxima of windows of the last two dimensions: `nn.functional.max_pool2d`; arguments as `MaxPool1d`.
 
     Example:
         >>> torch.nn.MaxPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -91,15 +83,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Takes the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends.
-        dilation: the distance of two elements of a window.
-        return_indices: return also where the maxima are.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the maxima of windows of the last three dimensions: `nn.functional.max_pool3d`; arguments as `MaxPool1d`.
 
     Example:
         >>> torch.nn.MaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -150,12 +134,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 @own("__init__")
 class MaxUnpool2d(_MaxUnpool):
-    """Puts maxima back where `MaxPool2d` found them, among zeros.
-
-    Args:
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+    """Puts maxima back where `MaxPool2d` found them, among zeros; arguments as `MaxUnpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
@@ -172,12 +151,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 @own("__init__")
 class MaxUnpool3d(_MaxUnpool):
-    """Puts maxima back where `MaxPool3d` found them, among zeros.
-
-    Args:
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+    """Puts maxima back where `MaxPool3d` found them, among zeros; arguments as `MaxUnpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool3d(2, return_indices=True), torch.nn.MaxUnpool3d(2)
@@ -260,12 +234,8 @@ class AvgPool2d(_DividedAvgPool):
     """Takes the averages of windows of the last two dimensions; see `nn.functional.avg_pool2d`.
 
     Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
         divisor_override: divide sums by this instead of the number of elements.
+        the others: as for `AvgPool1d`.
 
     Example:
         >>> torch.nn.AvgPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -280,15 +250,7 @@ class AvgPool2d(_DividedAvgPool):
 
 @own("__init__")
 class AvgPool3d(_DividedAvgPool):
-    """Takes the averages of windows of the last three dimensions; see `nn.functional.avg_pool3d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+    """Takes the averages of windows of the last three dimensions: `nn.functional.avg_pool3d`; arguments as `AvgPool2d`.
 
     Example:
         >>> torch.nn.AvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -354,13 +316,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Takes the maxima of windows whose places are drawn at random.
-
-    Args:
-        kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's lengths.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of windows whose places are drawn at random; arguments as `FractionalMaxPool2d`.
 
     Example:
         >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 4, 4, 4)).shape
@@ -408,13 +364,7 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """Takes the p-norms of windows of the last two dimensions; see `nn.functional.lp_pool2d`.
-
-    Args:
-        norm_type: the exponent p.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the p-norms of windows of the last two dimensions: `nn.functional.lp_pool2d`; arguments as `LPPool1d`.
 
     Example:
         >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 4, 4)).shape
@@ -427,13 +377,7 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """Takes the p-norms of windows of the last three dimensions; see `nn.functional.lp_pool3d`.
-
-    Args:
-        norm_type: the exponent p.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the p-norms of windows of the last three dimensions: `nn.functional.lp_pool3d`; arguments as `LPPool1d`.
 
     Example:
         >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 4, 4, 4)).shape
@@ -480,11 +424,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of `output_size` windows that cover the last two dimensions; see `AdaptiveMaxPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -497,11 +437,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of `output_size` windows that cover the last three dimensions; see `AdaptiveMaxPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -530,10 +466,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
+    """Takes the averages of `output_size` windows that cover the last two dimensions; see `AdaptiveAvgPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -546,10 +479,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
+    """Takes the averages of `output_size` windows that cover the last three dimensions; see `AdaptiveAvgPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
