@@ -81,11 +81,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
 
-    Args:
-        tensor: is written to, and returned.
-        mean, std: of the distribution.
-        generator: where the numbers come from.
-
     Raises:
         RuntimeError: `std` is negative.
 
@@ -104,12 +99,8 @@ def trunc_normal_(
     """Fill with numbers from N(mean, std²), drawn anew while they are outside [a, b].
 
     Args:
-        tensor: what to fill.
-        mean: of the distribution before it is cut off.
-        std: its standard deviation.
-        a: the lower bound.
-        b: the upper bound.
-        generator: where the numbers come from.
+        mean, std: of the distribution before it is cut off.
+        a, b: the bounds.
 
     Example:
         >>> w = torch.nn.init.trunc_normal_(torch.empty(1000), std=2)
@@ -270,7 +261,6 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     Args:
         tensor: the weight, `(out_features, in_features, *kernel)`.
         gain: see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
@@ -314,7 +304,6 @@ def kaiming_uniform_(
         a: the negative slope of leaky_relu.
         mode: "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
         nonlinearity: the function that follows, see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
@@ -365,7 +354,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     Args:
         tensor: at least 2-dimensional; the dimensions after the first count as one.
         gain: see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
@@ -400,9 +388,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     """Fill a matrix from N(0, std²), with the fraction `sparsity` of each column set to 0.
 
     Args:
-        tensor: the matrix.
         sparsity: the fraction of zeros.
-        std: the standard deviation of the others.
         generator: where the numbers come from; which become 0 the default generator says, as in PyTorch.
 
     Raises:

@@ -190,14 +190,8 @@ def create_block_mask(
         mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the key is seen.
         B: how many batches; None where all have the same mask.
         H: how many heads; None where all have the same mask.
-        Q_LEN: how many queries.
-        KV_LEN: how many keys.
-        device: "cpu".
         BLOCK_SIZE: the size of blocks: one for queries and keys, or two.
-        _compile: without effect, as the following ones.
-        separate_full_blocks: -
-        compute_dq_write_order: -
-        dq_kv_order: -
+        the others: as for `create_mask`, or without effect.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import create_block_mask

@@ -118,10 +118,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
 
     Args:
-        input: any shape.
-        threshold: the bound.
         value: what stands for elements up to the bound.
-        inplace: write into `input`.
 
     Example:
         >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)

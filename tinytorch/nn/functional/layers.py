@@ -276,10 +276,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`.
 
     Args:
-        input: any shape.
-        p: the probability of an element to be zeroed.
         training: False returns `input` as it is.
-        inplace: write into `input`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -391,11 +388,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
 
-    Args:
-        input: shape (N, C, *).
-        p: the probability of a channel to be set.
-        training: False to return the input.
-        inplace: whether to write into the input.
+    It has the shape (N, C, *); the other arguments are those of `alpha_dropout`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -516,10 +509,8 @@ def rms_norm(
     """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
 
     Args:
-        input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions.
-        weight: a factor, shape `normalized_shape`.
         eps: keeps the division finite; by default the dtype's machine epsilon.
+        the others: as for `layer_norm`.
 
     Raises:
         RuntimeError: the shapes do not fit.
@@ -616,14 +607,8 @@ def instance_norm(
     """Return `input` with each channel of each sample normalised by its own mean and variance.
 
     Args:
-        input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
         use_input_stats: False to normalise by the running statistics; otherwise these, if given, are moved in place.
-        momentum: by which part they move.
-        eps: keeps the divisor from 0.
+        the others: as for `batch_norm`.
 
     Raises:
         ValueError: with `use_input_stats`, a channel of a sample has only one value.
@@ -649,11 +634,8 @@ def group_norm(
     """Return `input` with each group of channels of each sample normalised.
 
     Args:
-        input: shape (N, C, *).
         num_groups: into how many groups the channels are divided.
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        eps: keeps the divisor from 0.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
@@ -681,11 +663,9 @@ def normalize(
     """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
 
     Args:
-        input: any shape.
         p: the exponent of the norm.
         dim: the dimension, or dimensions, of the vectors.
         eps: the least norm that is divided by.
-        out: a tensor to write the result into.
 
     Raises:
         IndexError: there is no such dimension (the default is 1).

@@ -92,7 +92,7 @@ def mse_loss(
         input: any shape.
         target: the same shape.
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        reduction: "mean", "sum", or "none" for each element's (sample's, pair's) own.
         weight: the same shape, a weight for each element.
 
     Raises:
@@ -149,11 +149,8 @@ def smooth_l1_loss(
     With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
 
     Args:
-        input: any shape.
-        target: the same shape.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
         beta: where squares go over into straight lines; with 0 it is `l1_loss`.
+        the others: as for `mse_loss`.
 
     Raises:
         RuntimeError: `beta` is negative.
@@ -187,11 +184,8 @@ def huber_loss(
     `delta * (|d| - 0.5 * delta)`.
 
     Args:
-        input: any shape.
-        target: the same shape.
-        reduction: "mean", "sum", or "none" for each element's own.
         delta: where squares go over into straight lines.
-        weight: the same shape, a weight for each element.
+        the others: as for `mse_loss`.
 
     Raises:
         RuntimeError: `delta` is not positive.
@@ -237,8 +231,7 @@ def binary_cross_entropy(
         input: probabilities, any shape.
         target: probabilities, the same shape.
         weight: a factor for each element, of a shape that broadcasts.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: elements are not between 0 and 1; the dtypes differ.
@@ -279,11 +272,8 @@ def binary_cross_entropy_with_logits(
 
     Args:
         input: scores, any shape.
-        target: probabilities, the same shape.
-        weight: a factor for each element, of a shape that broadcasts.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
         pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that broadcasts.
+        the others: as for `binary_cross_entropy`.
 
     Raises:
         ValueError: the shapes differ; there is no such reduction.
@@ -416,11 +406,7 @@ def nll_loss(
 
     Args:
         input: logarithms of probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
-        target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...).
-        weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: the label that does not count.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        the others: as for `cross_entropy`.
 
     Raises:
         IndexError: a label is no class.
@@ -561,9 +547,8 @@ def poisson_nll_loss(
         target: the counts.
         log_input: what `input` is.
         full: add Stirling's approximation of log(target!), where target > 1.
-        size_average, reduce: deprecated, see `reduction`.
         eps: keeps the logarithm finite.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -659,8 +644,7 @@ def cosine_embedding_loss(
         input2: the same shape.
         target: 1 or -1 for each pair, shape (N,) or ().
         margin: the cosine up to which unlike pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each pair's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the shapes do not fit.
@@ -713,8 +697,7 @@ def margin_ranking_loss(
         input2: scores, the same shape.
         target: 1 where the first should rank higher, -1 where the second should.
         margin: by how much.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
@@ -751,8 +734,7 @@ def hinge_embedding_loss(
         input: distances, any shape.
         target: 1 or -1, the same shape.
         margin: the distance from which on unlike pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -813,8 +795,7 @@ def multilabel_soft_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: 0 or 1 for each class, the same shape.
         weight: a factor for each class, shape (C,).
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -850,8 +831,7 @@ def multi_margin_loss(
         p: 1 or 2.
         margin: by how much the label's score should be above the others.
         weight: a factor for each class, shape (C,), that of the label.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2.
@@ -895,8 +875,7 @@ def multilabel_margin_loss(
     Args:
         input: scores, shape (N, C) or (C,).
         target: the labels of each sample, then a -1; of the input's shape, int64.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the shapes do not fit, or a label is no class.
@@ -963,8 +942,7 @@ def triplet_margin_loss(
         p: the norm of the distance.
         eps: added to the differences, so that the gradient exists.
         swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each triplet's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
@@ -1005,13 +983,8 @@ def triplet_margin_with_distance_loss(
     """Return `triplet_margin_loss` with any distance.
 
     Args:
-        anchor: shape (N, *) or (*).
-        positive: what should be near, the same shape.
-        negative: what should be far, the same shape.
         distance_function: a function of two tensors; by default `pairwise_distance`.
-        margin: by how much farther.
-        swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
-        reduction: "mean", "sum", or "none" for each triplet's own.
+        the others: as for `triplet_margin_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.

@@ -114,10 +114,9 @@ class Hooking:
         """Run `hook(module, args, output)` after `forward`; what it returns replaces the output.
 
         Args:
-            hook: the function.
-            prepend: whether it runs before the hooks that are there.
             with_kwargs: call it as `hook(module, args, kwargs, output)`.
             always_call: run it also when the call raised.
+            prepend: as for `register_forward_pre_hook`.
 
         Returns:
             a handle; its `remove()` takes the hook away.
@@ -143,7 +142,7 @@ class Hooking:
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_output`.
-            prepend: whether it runs before the hooks that are there.
+            prepend: as for `register_forward_pre_hook`.
 
         Returns:
             a handle; its `remove()` takes the hook away.
@@ -164,7 +163,7 @@ class Hooking:
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_input`.
-            prepend: whether it runs before the hooks that are there.
+            prepend: as for `register_forward_pre_hook`.
 
         Returns:
             a handle; its `remove()` takes the hook away.

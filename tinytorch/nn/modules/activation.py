@@ -53,7 +53,6 @@ class Threshold(Shown):
     Args:
         threshold: up to here inclusive the input is replaced.
         value: what replaces it.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.Threshold(0.1, 20)(torch.tensor([0.0, 1.0]))
@@ -79,7 +78,6 @@ class Hardtanh(Shown):
     Args:
         min_val: the lower bound.
         max_val: the upper bound.
-        inplace: whether to write into the input.
         min_value, max_value: deprecated names of the bounds.
 
     Raises:
@@ -125,9 +123,6 @@ class Hardtanh(Shown):
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), element by element.
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
         tensor([0., 2., 6.])
@@ -144,7 +139,6 @@ class LeakyReLU(Shown):
 
     Args:
         negative_slope: the slope below 0.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0]))
@@ -206,7 +200,6 @@ class RReLU(Shown):
     Args:
         lower: the least slope.
         upper: the greatest.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
@@ -231,7 +224,6 @@ class ELU(Shown):
 
     Args:
         alpha: minus the limit at minus infinity.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
@@ -251,11 +243,7 @@ class ELU(Shown):
 
 
 class CELU(ELU):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
-
-    Args:
-        alpha: minus the limit at minus infinity.
-        inplace: whether to write into the input.
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); `alpha` as for `ELU`.
 
     Example:
         >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
@@ -271,9 +259,6 @@ class SELU(_Inplace):
     """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))).
 
     With scale = 1.0507 and alpha = 1.6733, which keep mean 0 and variance 1 from layer to layer.
-
-    Args:
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
@@ -318,9 +303,6 @@ class GELU(Module):
 class SiLU(_Inplace):
     """x * sigmoid(x), also called swish.
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
@@ -334,9 +316,6 @@ class SiLU(_Inplace):
 class Mish(_Inplace):
     """x * tanh(softplus(x)).
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
@@ -349,9 +328,6 @@ class Mish(_Inplace):
 
 class Hardsigmoid(_Inplace):
     """x / 6 + 1 / 2 clamped to [0, 1].
-
-    Args:
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
@@ -369,9 +345,6 @@ class Hardsigmoid(_Inplace):
 
 class Hardswish(_Inplace):
     """x * hardsigmoid(x).
-
-    Args:
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.Hardswish()(torch.tensor([-4.0, 0.0, 1.5]))

@@ -263,10 +263,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm1d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
+    """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
         >>> import warnings
@@ -281,10 +278,7 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm2d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm2d`.
+    """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
         >>> import warnings
@@ -299,10 +293,7 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm3d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm3d`.
+    """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
         >>> import warnings
@@ -320,9 +311,8 @@ class SyncBatchNorm(_BatchNorm):
     """`BatchNorm1d` for any number of dimensions, over several processes; here there is one, and the batch is its own.
 
     Args:
-        num_features: the number of channels.
         process_group: kept, and not used.
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
+        the others: as for `BatchNorm1d`.
 
     Shape:
         `(N, C, *)` -> the same.

@@ -170,19 +170,7 @@ class _Conv(_ConvNd):
 
 @own("__init__", "_conv_forward", "forward")
 class Conv1d(_Conv):
-    """A convolution (cross-correlation) of signals.
-
-    Args:
-        in_channels: C, the channels of the input.
-        out_channels: O, the channels of the output.
-        kernel_size: k.
-        stride: how far the kernel moves from place to place.
-        padding: how much is added on both sides; "valid" is nothing, "same" as much as keeps the length.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
-        bias: whether to add a bias.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
-        device, dtype: of the parameters.
+    """A convolution (cross-correlation) of signals; arguments as `Conv2d`.
 
     Attributes:
         weight: `(O, C / groups, k)`, from U(-b, b) with b = 1 / sqrt(C / groups * k).

@@ -98,13 +98,10 @@ class InstanceNorm1d(_InstanceNorm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, for each channel of each sample.
 
     Args:
-        num_features: the number of channels.
-        eps: keeps the divisor from 0.
         momentum: by which part running statistics move.
         affine: whether there is a weight (and a bias).
         track_running_stats: whether there are running statistics, which are used in evaluation.
-        device, dtype: of the parameters.
-        bias: whether there is a bias, if there is a weight.
+        the others: as for `BatchNorm1d`.
 
     Attributes:
         weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
@@ -156,9 +153,7 @@ class InstanceNorm3d(_InstanceNorm):
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm1d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
         >>> import warnings
@@ -175,9 +170,7 @@ class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm2d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm2d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
         >>> import warnings
@@ -194,9 +187,7 @@ class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm3d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm3d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
         >>> import warnings

@@ -178,8 +178,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Args:
         out_features: length of the last dimension of the output.
-        bias: whether to add a bias.
-        device, dtype: of the parameters.
+        the others: as for `Linear`.
 
     Example:
         >>> layer = torch.nn.LazyLinear(3)

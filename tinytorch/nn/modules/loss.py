@@ -50,11 +50,11 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|x - y|.
+    """|x - y|, reduced over all elements; other losses are reduced over theirs: samples, pairs or triplets.
 
     Args:
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+        reduction: "mean", "sum", or "none".
 
     Example:
         >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -67,11 +67,7 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(x - y)².
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """(x - y)²; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -87,9 +83,8 @@ class SmoothL1Loss(_Loss):
     """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2.
 
     Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
         beta: where the square ends and the line begins.
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -111,8 +106,8 @@ class HuberLoss(_Loss):
     """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2).
 
     Args:
-        reduction: "mean" or "sum" over all elements, or "none".
         delta: where the square ends and the line begins.
+        reduction: as for `L1Loss`.
 
     Raises:
         TypeError: `delta` is no number.
@@ -169,7 +164,7 @@ class NLLLoss(_WeightedLoss):
     Args:
         weight: a factor per class, `(C,)`.
         size_average, reduce: deprecated, see `reduction`.
-        ignore_index: targets with this value count nothing.
+        ignore_index: targets with this value (class indices) count nothing.
         reduction: "mean" (weighted), "sum", or "none".
 
     Shape:
@@ -201,11 +196,8 @@ class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
 
     Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: targets with this value count nothing (class indices only).
-        reduction: "mean" (weighted), "sum", or "none".
         label_smoothing: the share of the target's probability that is spread evenly over all classes.
+        the others: as for `NLLLoss`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
@@ -247,8 +239,7 @@ class BCELoss(_WeightedLoss):
 
     Args:
         weight: a factor per element, broadcast over the batch.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
@@ -264,10 +255,8 @@ class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), without the rounding and overflow of doing it in two steps.
 
     Args:
-        weight: a factor per element, broadcast over the batch.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
         pos_weight: a factor of the positive class's term, broadcast.
+        the others: as for `BCELoss`.
 
     Example:
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -302,9 +291,8 @@ class PoissonNLLLoss(_Loss):
     Args:
         log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x + eps).
         full: whether to add Stirling's approximation of log(y!).
-        size_average, reduce: deprecated, see `reduction`.
         eps: keeps log(x) finite where `log_input` is False.
-        reduction: "mean" or "sum" over all elements, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
@@ -361,8 +349,7 @@ class HingeEmbeddingLoss(_Loss):
 
     Args:
         margin: from this distance on dissimilar pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
@@ -381,11 +368,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-y * x)), with y = 1 or -1.
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """log(1 + exp(-y * x)), with y = 1 or -1; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]))
@@ -402,8 +385,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     Args:
         weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
@@ -422,8 +404,7 @@ class MultiMarginLoss(_WeightedLoss):
         p: the exponent, 1 or 2.
         margin: by how much the score of the right class is to exceed the others.
         weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
@@ -462,8 +443,7 @@ class CosineEmbeddingLoss(_Loss):
 
     Args:
         margin: up to this similarity dissimilar pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the pairs, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
@@ -487,8 +467,7 @@ class MarginRankingLoss(_Loss):
 
     Args:
         margin: by how much.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Example:
         >>> ranking = torch.nn.MarginRankingLoss()
@@ -515,8 +494,7 @@ class TripletMarginLoss(_Loss):
         p: which norm.
         eps: is added to the differences, against division by 0.
         swap: whether to take d(positive, negative) where that is the smaller.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the triplets, or "none".
+        size_average, reduce, reduction: as for `L1Loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -566,9 +544,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Args:
         distance_function: takes two batches of vectors, returns a distance each; `PairwiseDistance()` by default.
-        margin: by how much the negative is to be farther away.
-        swap: whether to take the distance of positive and negative where that is the smaller.
-        reduction: "mean" or "sum" over the triplets, or "none".
+        the others: as for `TripletMarginLoss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -648,11 +624,7 @@ class CTCLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label of the sample and another class.
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+    """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
     Shape:
         scores `(N, C)` or `(C,)`, labels of that shape, then a -1 -> `()`, or `(N,)` for "none".
@@ -669,10 +641,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, which takes images too; deprecated.
-
-    Args:
-        weight, size_average, ignore_index, reduce, reduction: as in `NLLLoss`.
+    """`NLLLoss`, which takes images too, and has its arguments; deprecated.
 
     Example:
         >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)

@@ -517,8 +517,6 @@ class Module(Hooking, Saving):
         """Put `module` at a path such as "features.0".
 
         Args:
-            target: the path.
-            module: what goes there.
             strict: whether there must be one already.
 
         Raises:

@@ -89,10 +89,9 @@ class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) * weight, over the last dimensions of each sample.
 
     Args:
-        normalized_shape: the lengths of these dimensions, or of the only one.
         eps: keeps the divisor from 0; by default the dtype's machine epsilon.
         elementwise_affine: whether there is a weight.
-        device, dtype: of the weight.
+        the others: as for `LayerNorm`.
 
     Attributes:
         weight: of shape `normalized_shape`, 1 at first; or None.
@@ -258,9 +257,7 @@ class CrossMapLRN2d(Module):
 
     Args:
         size: by which `alpha` is divided; `(size - 1) // 2` channels before and after are added up.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+        alpha, beta, k: as for `LocalResponseNorm`.
 
     Shape:
         `(N, C, H, W)` -> the same.

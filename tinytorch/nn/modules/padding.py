@@ -158,7 +158,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Adds a border to the last dimension that mirrors what is inside of the last element; widths as `CircularPad1d`.
+    """Adds a border to the last dimension that mirrors what is inside of the last element; see `CircularPad1d`.
 
     Example:
         >>> torch.nn.ReflectionPad1d(1)(torch.ones(1, 1, 3)).shape
@@ -169,7 +169,7 @@ class ReflectionPad1d(_ReflectionPad):
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Adds a border to the last two dimensions that mirrors what is inside of the last element; widths as `CircularPad2d`.
+    """Adds a border to the last two dimensions that mirrors what is inside of the last element; see `CircularPad2d`.
 
     Example:
         >>> torch.nn.ReflectionPad2d(1)(torch.ones(1, 1, 3, 3)).shape
@@ -180,7 +180,7 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Adds a border to the last three dimensions that mirrors what is inside of the last element; widths as `CircularPad3d`.
+    """Adds a border to the last three dimensions that mirrors what is inside of the last element; see `CircularPad3d`.
 
     Example:
         >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape

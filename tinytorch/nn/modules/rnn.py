@@ -291,15 +291,8 @@ class RNN(RNNBase):
     """Recurrent layers h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
-        num_layers: how many layers lie on each other.
         nonlinearity: "tanh" or "relu".
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        device, dtype: of the parameters.
+        the others: as for `RNNBase`, in its order after `mode`; there is no `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with
@@ -341,22 +334,11 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory.
+    """Layers of long short-term memory; arguments as `RNNBase`, after its `mode`.
 
     With i, f, o = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each, and g = tanh of the like,
 
         c_t = f * c_(t-1) + i * g,        h_t = o * tanh(c_t).
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the states have.
-        num_layers: how many layers lie on each other.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        proj_size: to how many features h is projected; 0 for not at all.
-        device, dtype: of the parameters.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k], weight_hr_l[k]: the parameters of layer k, of the
@@ -423,21 +405,11 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units.
+    """Layers of gated recurrent units; arguments as `RNNBase`, after its `mode` and without `proj_size`.
 
     With r, z = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each,
 
         n = tanh(W_in x_t + b_in + r * (W_hn h_(t-1) + b_hn)),        h_t = (1 - z) * n + z * h_(t-1).
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
-        num_layers: how many layers lie on each other.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        device, dtype: of the parameters.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, of the gates r, z, n,
@@ -474,11 +446,8 @@ class RNNCellBase(Module):
     """What `RNNCell`, `LSTMCell` and `GRUCell` have in common.
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
-        bias: whether to add biases.
         num_chunks: how many gates there are.
-        device, dtype: of the parameters.
+        the others: as for `RNNCell`.
 
     Example:
         >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
@@ -592,13 +561,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an `LSTM`.
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the states have.
-        bias: whether to add biases.
-        device, dtype: of the parameters.
+    """One step of an `LSTM`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: of the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
@@ -638,13 +601,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a `GRU`.
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
-        bias: whether to add biases.
-        device, dtype: of the parameters.
+    """One step of a `GRU`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: of the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).

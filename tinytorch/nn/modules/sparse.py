@@ -97,11 +97,7 @@ class Embedding(Module):
         Args:
             embeddings: the table, 2-dimensional.
             freeze: whether it is left untrained.
-            padding_idx: as for the class, and so are the others.
-            max_norm: see there.
-            norm_type: see there.
-            scale_grad_by_freq: see there.
-            sparse: see there.
+            the others: as for the class.
 
         Raises:
             AssertionError: the table has not 2 dimensions.
@@ -156,16 +152,11 @@ class EmbeddingBag(Module):
     """Sums, means or maxima of rows of a table, one per bag of indices.
 
     Args:
-        num_embeddings: how many rows.
-        embedding_dim: the length of each.
-        max_norm: rows that are looked up and longer than this are shortened to it, in place.
-        norm_type: which norm `max_norm` means.
         scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up; not for "max".
         mode: "sum", "mean" or "max".
-        sparse: PyTorch's sparse gradients, which are not there.
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: an index that is left out of its bags; its row is 0 at first and gets no gradient.
-        device, dtype: of the table.
+        the others: as for `Embedding`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
@@ -235,18 +226,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> Self:
-        """Return a layer with the table `embeddings`, whose memory it shares.
-
-        Args:
-            embeddings: the table, 2-dimensional.
-            freeze: whether it is left untrained.
-            max_norm: as for the class, and so are the others.
-            norm_type: see there.
-            scale_grad_by_freq: see there.
-            mode: see there.
-            sparse: see there.
-            include_last_offset: see there.
-            padding_idx: see there.
+        """Return a layer with the table `embeddings`, whose memory it shares; see `Embedding.from_pretrained`.
 
         Raises:
             AssertionError: the table has not 2 dimensions.

@@ -185,19 +185,7 @@ class TransformerEncoderLayer(Module):
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    Each is added to its input and normalised.
-
-    Args:
-        d_model: length of the last dimension of inputs and output.
-        nhead: number of heads.
-        dim_feedforward: width of the feed-forward network.
-        dropout: the probability of dropout.
-        activation: of the feed-forward network: "relu", "gelu" or a function of one tensor.
-        layer_norm_eps: `eps` of the normalisations.
-        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
-        norm_first: normalise what goes into attention and network instead of the sums.
-        bias: whether linear layers and normalisations have biases.
-        device, dtype: of the parameters.
+    Each is added to its input and normalised; arguments as `TransformerEncoderLayer`.
 
     Raises:
         RuntimeError: another activation's name.
@@ -347,9 +335,7 @@ class TransformerEncoder(Module):
         """Return the output of the last layer, of the shape of `src`.
 
         Args:
-            src: shape (S, E), (S, N, E), or (N, S, E) with the layers' `batch_first`.
-            mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
-            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            src, mask, src_key_padding_mask: as those of `TransformerEncoderLayer`.
             is_causal: a hint that `mask` is the causal mask; None: find out.
         """
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
@@ -397,12 +383,7 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerDecoder(Module):
-    """A stack of copies of a layer; all start with the same parameters.
-
-    Args:
-        decoder_layer: the layer that is copied.
-        num_layers: how many copies.
-        norm: a normalisation of the last layer's output, or None.
+    """A stack of copies of a layer, which start with the same parameters; arguments as `TransformerEncoder`.
 
     Example:
         >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16)
@@ -447,20 +428,11 @@ class Transformer(Module):
     """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
 
     Args:
-        d_model: length of the last dimension of inputs and output.
-        nhead: number of heads.
         num_encoder_layers: number of the encoder's layers.
         num_decoder_layers: number of the decoder's layers.
-        dim_feedforward: width of the feed-forward networks.
-        dropout: the probability of dropout.
-        activation: of the feed-forward networks: "relu", "gelu" or a function of one tensor.
         custom_encoder: a module in place of the encoder.
         custom_decoder: a module in place of the decoder.
-        layer_norm_eps: `eps` of the normalisations.
-        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
-        norm_first: normalise what goes into attention and networks instead of the sums.
-        bias: whether linear layers and normalisations have biases.
-        device, dtype: of the parameters.
+        the others: as for `TransformerEncoderLayer`.
 
     Example:
         >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
@@ -528,15 +500,9 @@ class Transformer(Module):
         Args:
             src: what the encoder gets, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
             tgt: what the decoder gets, (T, E), (T, N, E) or (N, T, E).
-            src_mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
-            tgt_mask: (T, T) or (N * heads, T, T).
-            memory_mask: (T, S) or (N * heads, T, S).
-            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
-            tgt_key_padding_mask: (T,) or (N, T).
-            memory_key_padding_mask: (S,) or (N, S).
             src_is_causal: a hint that `src_mask` is the causal mask; None: find out.
             tgt_is_causal: the same of `tgt_mask`.
-            memory_is_causal: a hint that `memory_mask` is the causal mask.
+            the others: as those of `TransformerEncoderLayer` and `TransformerDecoderLayer`.
 
         Raises:
             RuntimeError: the batches differ, or the last dimension is not `d_model`.

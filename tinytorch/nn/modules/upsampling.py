@@ -66,11 +66,7 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resizes images by repeating elements; `Upsample` is the name to use.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
+    """Resizes images by repeating elements; `Upsample` is the name to use, and says more.
 
     Example:
         >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
@@ -82,11 +78,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
+    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use, and says more.
 
     Example:
         >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))

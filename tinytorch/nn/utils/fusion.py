@@ -16,7 +16,6 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a copy of a convolution that does what it and the batch normalisation after it do in evaluation.
 
     Args:
-        conv: the convolution.
         bn: the normalisation, with running statistics.
         transpose: whether the convolution is transposed.
 
@@ -76,10 +75,6 @@ def fuse_conv_bn_weights(
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a copy of a linear layer that does what it and the batch normalisation after it do in evaluation.
 
-    Args:
-        linear: the layer.
-        bn: the normalisation, with running statistics.
-
     Raises:
         AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not fit.
 
@@ -111,14 +106,7 @@ def fuse_linear_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Return weight and bias of the linear layer that a linear layer and a normalisation are together.
 
-    Args:
-        linear_w: the layer's weight.
-        linear_b: its bias, or None.
-        bn_rm: the running mean.
-        bn_rv: the running variance.
-        bn_eps: what is added to it.
-        bn_w: the normalisation's weight, None for 1.
-        bn_b: its bias, None for 0.
+    The arguments are those of `fuse_conv_bn_weights`, with the linear layer in place of the convolution.
 
     Example:
         >>> ones, zeros = torch.ones(1), torch.zeros(1)

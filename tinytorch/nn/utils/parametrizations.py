@@ -39,8 +39,6 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Parametrize a weight by length (`original0`) and direction (`original1`); return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         dim: slices along it have lengths of their own; None for one length of all.
 
     Example:
@@ -121,10 +119,7 @@ def spectral_norm(
     """Parametrize a weight so that its largest singular value, by estimate, is 1; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         n_power_iterations: how many power iterations improve the estimate whenever the weight is asked for in training.
-        eps: keeps divisors from 0.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:
@@ -253,7 +248,6 @@ def orthogonal(
     """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
 
     Args:
-        module: is changed.
         name: of the parameter, a matrix or a batch of them.
         orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square matrices, the last for
             others.

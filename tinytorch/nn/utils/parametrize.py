@@ -315,8 +315,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Take the parametrizations of a tensor away; return the module.
 
     Args:
-        module: is changed.
-        tensor_name: of the tensor.
         leave_parametrized: whether it is what it was worked out to be, or what that began with.
 
     Raises:
@@ -372,8 +370,6 @@ def transfer_parametrizations_and_params(
     """Put the parametrizations of a module on another, with the tensors that they begin with; return that.
 
     Args:
-        from_module: a parametrized module.
-        to_module: is changed.
         tensor_name: which tensor's; by default those of all.
 
     Example:

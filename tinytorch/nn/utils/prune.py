@@ -84,11 +84,8 @@ class BasePruningMethod:
         """Prune a module's parameter: `<name>_orig` and `<name>_mask` are made, and `<name>` is their product.
 
         Args:
-            module: is changed.
-            name: of the parameter.
-            args: of the class.
             importance_scores: what to choose by, of the parameter's shape; by default the parameter.
-            kwargs: of the class.
+            args, kwargs: of the class.
 
         Returns:
             The hook: a container of all, if it was pruned before.
@@ -141,7 +138,6 @@ class BasePruningMethod:
         """Return a tensor pruned, without any module.
 
         Args:
-            t: the tensor.
             default_mask: what is kept so far; all by default.
             importance_scores: what to choose by; by default the tensor.
 
@@ -360,10 +356,7 @@ class RandomUnstructured(_ByAmount):
 
 
 class L1Unstructured(_ByAmount):
-    """Drops the smallest elements.
-
-    Args:
-        amount: how many, or which part of those that are left.
+    """Drops the smallest elements; `amount` as for `RandomUnstructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.L1Unstructured(amount=1)
@@ -441,9 +434,8 @@ class LnStructured(_Structured):
     """Drops the slices with the smallest norms.
 
     Args:
-        amount: how many, or which part of those that are left.
         n: which norm, its p.
-        dim: slices along this dimension.
+        amount, dim: as for `RandomStructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.LnStructured(amount=1, n=2, dim=0)
@@ -477,10 +469,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Drops what a mask says.
-
-    Args:
-        mask: 1 for what is kept.
+    """Drops what a mask says, which is 1 for what is kept.
 
     Example:
         >>> method = torch.nn.utils.prune.CustomFromMask(torch.tensor([1, 0, 1]))
@@ -522,8 +511,6 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
     """Drop elements of a module's parameter at random; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many elements, or which part.
 
     Example:
@@ -539,8 +526,6 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
     """Drop the smallest elements of a module's parameter; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many elements, or which part.
         importance_scores: what to choose by, instead of the parameter.
 
@@ -559,8 +544,6 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
     """Drop slices of a module's parameter at random; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many slices, or which part.
         dim: slices along this dimension.
 
@@ -580,11 +563,8 @@ def ln_structured(
     """Drop the slices of a module's parameter with the smallest norms; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
-        amount: how many slices, or which part.
+        amount, dim: as for `random_structured`.
         n: which norm, its p.
-        dim: slices along this dimension.
         importance_scores: what to take norms of, instead of the parameter.
 
     Example:
@@ -600,12 +580,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Drop what a mask says of a module's parameter; return the module.
-
-    Args:
-        module: is changed.
-        name: of the parameter.
-        mask: of its shape, 1 for what is kept.
+    """Drop what a mask, 1 for what is kept, says of a module's parameter; return the module.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)

@@ -111,9 +111,7 @@ def spectral_norm(
 
     Args:
         module: is changed: the parameter is `<name>_orig`, `<name>` is worked out.
-        name: of the parameter.
         n_power_iterations: how many iterations per call.
-        eps: keeps divisors from 0.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:

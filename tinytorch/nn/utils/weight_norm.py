@@ -60,8 +60,6 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Deprecated: `nn.utils.parametrizations.weight_norm` does the same.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         dim: slices along it have lengths of their own; None for one length of all.
 
     Raises:
