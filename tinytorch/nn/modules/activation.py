@@ -326,7 +326,13 @@ class Mish(_Inplace):
         return F.mish(input, self.inplace)
 
 
-class Hardsigmoid(_Inplace):
+class _Unshown(_Inplace):
+    def extra_repr(self) -> str:
+        """Return nothing, as PyTorch."""
+        return ""
+
+
+class Hardsigmoid(_Unshown):
     """x / 6 + 1 / 2 clamped to [0, 1].
 
     Example:
@@ -338,12 +344,8 @@ class Hardsigmoid(_Inplace):
         """Return the clamped line."""
         return F.hardsigmoid(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch."""
-        return ""
 
-
-class Hardswish(_Inplace):
+class Hardswish(_Unshown):
     """x * hardsigmoid(x).
 
     Example:
@@ -354,10 +356,6 @@ class Hardswish(_Inplace):
     def forward(self, input: Tensor) -> Tensor:
         """Return x * hardsigmoid(x)."""
         return F.hardswish(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch."""
-        return ""
 
 
 class GLU(Shown):
@@ -471,7 +469,19 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class Hardshrink(Module):
+class _Shrink(Module):
+    """A function with a gap around 0."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        """Return `lambd`."""
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
     """`x` where |x| > lambd, else 0.
 
     Args:
@@ -482,41 +492,22 @@ class Hardshrink(Module):
         tensor([0., 1.])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Return x with the small values zeroed."""
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        """Return `lambd`."""
-        return str(self.lambd)
 
-
-class Softshrink(Module):
-    """sign(x) * max(|x| - lambd, 0).
-
-    Args:
-        lambd: half the width of the gap.
+class Softshrink(_Shrink):
+    """sign(x) * max(|x| - lambd, 0); `lambd` as for `Hardshrink`.
 
     Example:
         >>> torch.nn.Softshrink()(torch.tensor([0.25, 1.0]))
         tensor([0.0000, 0.5000])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Return x drawn towards 0."""
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        """Return `lambd`."""
-        return str(self.lambd)
 
 
 class _AlongDim(Shown):

@@ -16,7 +16,26 @@ from tinytorch.ops.create import empty
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
+class _Norm(Module):
+    """Has a weight and a bias, or None in their places."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def _make(self, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
+        for name, each in wanted.items():
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if each else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0 again."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Norm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions of each sample.
 
     Args:
@@ -40,9 +59,6 @@ class LayerNorm(Module):
         Ba et al., "Layer normalization", 2016.
     """
 
-    weight: Tensor | None
-    bias: Tensor | None
-
     def __init__(
         self,
         normalized_shape: Any,
@@ -58,20 +74,8 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if elementwise_affine and wanted:
-                values = empty(self.normalized_shape, device=device, dtype=dtype)
-                self.register_parameter(name, Parameter(values))
-            else:
-                self.register_parameter(name, None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0 again."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        self._make(self.normalized_shape, device, dtype, **wanted)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -143,7 +147,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over each group of channels of each sample.
 
     Args:
@@ -171,9 +175,6 @@ class GroupNorm(Module):
         Wu and He, "Group Normalization", 2018.
     """
 
-    weight: Tensor | None
-    bias: Tensor | None
-
     def __init__(
         self,
         num_groups: int,
@@ -192,17 +193,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0 again."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._make(num_channels, device, dtype, weight=affine, bias=affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""

@@ -15,7 +15,38 @@ from tinytorch.ops.create import empty
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What both kinds of tables have in common."""
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+    weight: Tensor
+
+    def _fill(self, given: Tensor | None, trained: bool, device: Any, dtype: Any) -> None:
+        """Make the table of `given`, or draw it."""
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is not None and tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        table = empty(shape, device=device, dtype=dtype) if given is None else given
+        self.weight = Parameter(table, requires_grad=trained)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0
+
+    def _settings(self, **usual: Any) -> str:
+        """Return the sizes, and the settings that are not as usual."""
+        shown = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
+
+
+class Embedding(_Table):
     """A table of `num_embeddings` vectors; the output holds, for each index, its row.
 
     Args:
@@ -43,8 +74,6 @@ class Embedding(Module):
         torch.Size([2, 2, 3])
     """
 
-    weight: Tensor
-
     def __init__(
         self,
         num_embeddings: int,
@@ -71,15 +100,7 @@ class Embedding(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            table = empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._fill(_weight, not _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -122,13 +143,6 @@ class Embedding(Module):
             _freeze=freeze,
         )
 
-    def reset_parameters(self) -> None:
-        """Draw the table anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0
-
     def forward(self, input: Tensor) -> Tensor:
         """Return the rows at the indices, of shape `(*, embedding_dim)`."""
         return F.embedding(
@@ -137,18 +151,10 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        settings = [
-            ("padding_idx", self.padding_idx, None),
-            ("max_norm", self.max_norm, None),
-            ("norm_type", self.norm_type, 2),
-            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
-            ("sparse", self.sparse, False),
-        ]
-        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
-        return f"{self.num_embeddings}, {self.embedding_dim}{shown}"
+        return self._settings(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table, one per bag of indices.
 
     Args:
@@ -172,8 +178,6 @@ class EmbeddingBag(Module):
         >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2])).shape
         torch.Size([2, 3])
     """
-
-    weight: Tensor
 
     def __init__(
         self,
@@ -201,14 +205,7 @@ class EmbeddingBag(Module):
                 raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            self.weight = Parameter(empty(shape, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        self._fill(_weight, True, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
@@ -254,13 +251,6 @@ class EmbeddingBag(Module):
         layer.weight.requires_grad = not freeze
         return layer
 
-    def reset_parameters(self) -> None:
-        """Draw the table anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0
-
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
         return F.embedding_bag(
@@ -279,11 +269,6 @@ class EmbeddingBag(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        settings = [
-            ("max_norm", self.max_norm, None),
-            ("norm_type", self.norm_type, 2),
-            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
-        ]
-        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
+        shown = self._settings(max_norm=None, norm_type=2, scale_grad_by_freq=False)
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{shown}, mode={self.mode!r}{padding}"
+        return f"{shown}, mode={self.mode!r}{padding}"

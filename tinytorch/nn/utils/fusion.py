@@ -29,11 +29,19 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
         >>> torch.allclose(fused(x), norm(conv(x)), atol=1e-6)
         True
     """
-    if conv.training or bn.training:
+    _refuse_training(conv, bn)
+    return _fused(conv, bn, transpose)
+
+
+def _refuse_training(layer: Any, bn: Any) -> None:
+    if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
+
+
+def _fused(layer: Any, bn: Any, transpose: bool) -> Any:
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("BatchNorm must have running statistics to be fused")
-    fused = copy.deepcopy(conv)
+    fused = copy.deepcopy(layer)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
     )
@@ -84,20 +92,13 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
         >>> torch.allclose(torch.nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
         True
     """
-    if linear.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
+    _refuse_training(linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got linear.out_features="
             f"{linear.out_features} and bn.num_features={bn.num_features}"
         )
-    if bn.running_mean is None or bn.running_var is None:
-        raise AssertionError("BatchNorm must have running statistics to be fused")
-    fused = copy.deepcopy(linear)
-    fused.weight, fused.bias = fuse_linear_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    )
-    return fused
+    return _fused(linear, bn, transpose=False)
 
 
 def fuse_linear_bn_weights(

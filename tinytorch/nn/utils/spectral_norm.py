@@ -8,6 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.parameter import Parameter, is_lazy
+from tinytorch.nn.utils.weight_norm import _hook_of
 from tinytorch.ops.linalg.products import dot, mv
 from tinytorch.ops.linalg.solve import pinv
 
@@ -89,13 +90,6 @@ class SpectralNorm:
         versions[key] = self._version
 
 
-def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            return key, hook
-    return None, None
-
-
 def default_dim(module: Any) -> int:
     """Return which dimension of a module's weight its outputs are."""
     # Also one that is derived from a transposed convolution, as a parametrized one is.
@@ -126,7 +120,7 @@ def spectral_norm(
     Source:
         Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
     """
-    if _hook_of(module, name)[1] is not None:
+    if _hook_of(module, SpectralNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     weight = module._parameters[name]
@@ -164,7 +158,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, name)
+    key, hook = _hook_of(module, SpectralNorm, name)
     if hook is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     with no_grad():

@@ -47,9 +47,10 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
+def _hook_of(module: Any, kind: Any, name: str) -> tuple[int | None, Any]:
+    """Return the hook of this kind that works the parameter out, with its key, or Nones."""
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
+        if isinstance(hook, kind) and hook.name == name:
             return key, hook
     return None, None
 
@@ -80,7 +81,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    if _hook_of(module, name)[1] is not None:
+    if _hook_of(module, WeightNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
@@ -112,7 +113,7 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, name)
+    key, hook = _hook_of(module, WeightNorm, name)
     if hook is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
     weight = hook.compute_weight(module)
