@@ -135,17 +135,10 @@ class _BatchNorm(_NormBase):
             if self.momentum is None:  # the mean of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
-        tracks = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if tracks else None,
-            self.running_var if tracks else None,
-            self.weight,
-            self.bias,
-            by_batch,
-            momentum,
-            self.eps,
-        )
+        mean, var = self.running_mean, self.running_var
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -370,23 +363,14 @@ class SyncBatchNorm(_BatchNorm):
         """
         converted = module
         if isinstance(module, _BatchNorm):
-            converted = SyncBatchNorm(
-                module.num_features,
-                module.eps,
-                module.momentum,
-                module.affine,
-                module.track_running_stats,
-                process_group,
-                bias=module.bias is not None,
-            )
+            settings = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
+            converted = SyncBatchNorm(*settings, process_group, bias=module.bias is not None)
             if module.affine:
                 with no_grad():
                     converted.weight = module.weight
                     converted.bias = module.bias
-            converted.running_mean = module.running_mean
-            converted.running_var = module.running_var
-            converted.num_batches_tracked = module.num_batches_tracked
-            converted.training = module.training
+            for name in ("running_mean", "running_var", "num_batches_tracked", "training"):
+                setattr(converted, name, getattr(module, name))
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted

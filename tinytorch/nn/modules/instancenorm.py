@@ -82,16 +82,10 @@ class _InstanceNorm(_NormBase):
         return self._normalised(input)
 
     def _normalised(self, input: Tensor) -> Tensor:
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
+        by_input = self.training or not self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
+        mean, var = self.running_mean, self.running_var
+        return F.instance_norm(input, mean, var, self.weight, self.bias, by_input, momentum, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -225,12 +225,7 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
         return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+            input, target, self.weight, None, self.ignore_index, None, self.reduction, self.label_smoothing
         )
 
 
@@ -527,16 +522,8 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss."""
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+        distance = self.margin, self.p, self.eps, self.swap
+        return F.triplet_margin_loss(anchor, positive, negative, *distance, reduction=self.reduction)
 
 
 class TripletMarginWithDistanceLoss(_Loss):

@@ -28,7 +28,19 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return index_select(tensor, dim, permutation)
 
 
-class RNNBase(Module):
+class _Recurrent(Module):
+    """What layers and cells have in common."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+
+class RNNBase(_Recurrent):
     """What `RNN`, `LSTM` and `GRU` have in common.
 
     Args:
@@ -54,7 +66,6 @@ class RNNBase(Module):
 
     mode: str
     input_size: int
-    hidden_size: int
     num_layers: int
     bias: bool
     batch_first: bool
@@ -156,12 +167,6 @@ class RNNBase(Module):
         Example:
             >>> torch.nn.GRU(2, 3).flatten_parameters()
         """
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless dtype, number of dimensions and number of features fit."""
@@ -370,11 +375,13 @@ class LSTM(RNNBase):
         """Return the shape that the cells' state must have for this input."""
         return self._expected(input, batch_sizes, self.hidden_size)
 
+    def _state_shapes(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
+
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless input and states fit."""
         self.check_input(input, batch_sizes)
-        expected = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
-        for k, shape in enumerate(expected):
+        for k, shape in enumerate(self._state_shapes(input, batch_sizes)):
             self.check_hidden_size(hidden[k], shape, f"Expected hidden[{k}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
@@ -397,8 +404,7 @@ class LSTM(RNNBase):
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        shapes = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
-        return tuple([zeros(shape, dtype=input.dtype) for shape in shapes])
+        return tuple([zeros(shape, dtype=input.dtype) for shape in self._state_shapes(input, batch_sizes)])
 
     def _result(self, found: Any) -> tuple[Tensor, Any]:
         return found[0], (found[1], found[2])
@@ -442,7 +448,7 @@ class GRU(RNNBase):
 # Cells --------------------------------------------------------------------------------------------
 
 
-class RNNCellBase(Module):
+class RNNCellBase(_Recurrent):
     """What `RNNCell`, `LSTMCell` and `GRUCell` have in common.
 
     Args:
@@ -455,7 +461,6 @@ class RNNCellBase(Module):
     """
 
     input_size: int
-    hidden_size: int
     bias: bool
     weight_ih: Tensor
     weight_hh: Tensor
@@ -475,12 +480,6 @@ class RNNCellBase(Module):
             value = Parameter(empty(rows, device=device, dtype=dtype)) if bias else None
             self.register_parameter(name, value)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""

@@ -131,17 +131,8 @@ class Embedding(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(
-            rows,
-            columns,
-            padding_idx,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
+        settings = padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+        return cls(rows, columns, *settings, _weight=embeddings, _freeze=freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the rows at the indices, of shape `(*, embedding_dim)`."""
@@ -236,36 +227,16 @@ class EmbeddingBag(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        layer = cls(
-            rows,
-            columns,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            embeddings,
-            include_last_offset,
-            padding_idx,
-        )
+        settings = max_norm, norm_type, scale_grad_by_freq, mode, sparse
+        layer = cls(rows, columns, *settings, embeddings, include_last_offset, padding_idx)
         layer.weight.requires_grad = not freeze
         return layer
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
-        return F.embedding_bag(
-            input,
-            self.weight,
-            offsets,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.mode,
-            self.sparse,
-            per_sample_weights,
-            self.include_last_offset,
-            self.padding_idx,
-        )
+        settings = self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse
+        bags = self.include_last_offset, self.padding_idx
+        return F.embedding_bag(input, self.weight, offsets, *settings, per_sample_weights, *bags)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""

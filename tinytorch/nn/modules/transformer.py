@@ -252,11 +252,9 @@ class TransformerDecoderLayer(Module):
             tgt_is_causal: a hint that `tgt_mask` is the causal mask.
             memory_is_causal: a hint that `memory_mask` is the causal mask.
         """
-        x, of_tgt, of_memory = (
-            tgt,
-            (tgt_mask, tgt_key_padding_mask, tgt_is_causal),
-            (memory_mask, memory_key_padding_mask, memory_is_causal),
-        )
+        x = tgt
+        of_tgt = tgt_mask, tgt_key_padding_mask, tgt_is_causal
+        of_memory = memory_mask, memory_key_padding_mask, memory_is_causal
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), *of_tgt)
             x = x + self._mha_block(self.norm2(x), memory, *of_memory)

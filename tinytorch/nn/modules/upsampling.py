@@ -47,22 +47,13 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input resized."""
-        return functional.interpolate(
-            input,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
-            recompute_scale_factor=self.recompute_scale_factor,
-        )
+        how = self.mode, self.align_corners, self.recompute_scale_factor
+        return functional.interpolate(input, self.size, self.scale_factor, *how)
 
     def extra_repr(self) -> str:
         """Return the size or the factor, and the mode."""
-        if self.scale_factor is not None:
-            info = f"scale_factor={self.scale_factor!r}"
-        else:
-            info = f"size={self.size!r}"
-        return f"{info}, mode={self.mode!r}"
+        name = "size" if self.scale_factor is None else "scale_factor"
+        return f"{name}={getattr(self, name)!r}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):

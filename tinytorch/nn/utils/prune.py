@@ -390,10 +390,18 @@ class _Structured(BasePruningMethod):
         self.amount = amount
         self.dim = dim
 
-    def _mask(self, t: Tensor, scores: Tensor, kept: int, default_mask: Tensor) -> Tensor:
+    def _count(self, t: Tensor) -> int:
+        """Return how many slices are to be dropped."""
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        count = _compute_nparams_toprune(self.amount, t.shape[self.dim])
+        _validate_pruning_amount(count, t.shape[self.dim])
+        return count
+
+    def _mask(self, t: Tensor, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
         mask = zeros_like(t)
         part: list[Any] = [slice(None)] * t.dim()
-        part[self.dim] = scores.topk(kept).indices
+        part[self.dim] = scores.topk(len(scores) - count).indices
         mask[tuple(part)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
@@ -419,15 +427,11 @@ class RandomStructured(_Structured):
             >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
             tensor(2.)
         """
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
+        count = self._count(t)
         if not count:
             return default_mask
         # (PyTorch draws for all elements' slices alike: one number each.)
-        return self._mask(t, rand(size), size - count, default_mask)
+        return self._mask(t, rand(t.shape[self.dim]), count, default_mask)
 
 
 class LnStructured(_Structured):
@@ -458,14 +462,10 @@ class LnStructured(_Structured):
             tensor([[0., 0.],
                     [1., 1.]])
         """
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
+        count = self._count(t)
         if not count:
             return default_mask
-        return self._mask(t, _compute_norm(t, self.n, self.dim), size - count, default_mask)
+        return self._mask(t, _compute_norm(t, self.n, self.dim), count, default_mask)
 
 
 class CustomFromMask(BasePruningMethod):
