@@ -657,20 +657,14 @@ def cosine_embedding_loss(
     if autocast.on:
         input1, input2, target = autocast.raised(input1, input2, target)
     reduction = checked_reduction(size_average, reduce, reduction)
-    if target.ndim == 0:
-        if input1.ndim != 1 or input2.ndim != 1:
-            raise RuntimeError(
-                "0D target tensor expects 1D input tensors, but found inputs with sizes "
-                f"{list(input1.shape)} and {list(input2.shape)}."
-            )
-    elif target.ndim == 1:
-        if input1.ndim != 2 or input2.ndim != 2:
-            raise RuntimeError(
-                "1D target tensor expects 2D input tensors, but found inputs with sizes "
-                f"{list(input1.shape)} and {list(input2.shape)}."
-            )
-    else:
+    dims = target.ndim + 1
+    if dims > 2:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.ndim != dims or input2.ndim != dims:
+        raise RuntimeError(
+            f"{target.ndim}D target tensor expects {dims}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     # The epsilon is of PyTorch's old definition of this loss: it is added to the squares.
     product = (input1 * input2).sum(-1)
     squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
@@ -911,14 +905,6 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
 
 
-def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
-        )
-
-
 @public("nn.functional.triplet_margin_loss")
 def triplet_margin_loss(
     anchor: Tensor,
@@ -960,9 +946,6 @@ def triplet_margin_loss(
     if autocast.on:
         anchor, positive, negative = autocast.raised(anchor, positive, negative)
     reduction = checked_reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
@@ -1001,7 +984,11 @@ def triplet_margin_with_distance_loss(
     reduction = checked_reduction(None, None, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

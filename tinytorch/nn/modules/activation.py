@@ -48,11 +48,7 @@ class ReLU(_Inplace):
 
 
 class Threshold(Shown):
-    """`x` where x > threshold, else `value`.
-
-    Args:
-        threshold: up to here inclusive the input is replaced.
-        value: what replaces it.
+    """`x` where x > threshold, else `value`; arguments as `nn.functional.threshold`.
 
     Example:
         >>> torch.nn.Threshold(0.1, 20)(torch.tensor([0.0, 1.0]))

@@ -349,17 +349,11 @@ class ConvTranspose2d(_ConvTranspose):
     """A transposed convolution of images, from the size of a convolution's output to that of its input.
 
     Args:
-        in_channels: C, the channels of the input.
-        out_channels: O, the channels of the output.
-        kernel_size: one number, or height and width; so are all settings.
         stride: the distance of what neighbours in the input add to.
         padding: how much is cut off on each side.
         output_padding: rows and columns added at one side.
-        groups: channels are convolved in so many groups apart.
-        bias: whether to add a bias.
-        dilation: the distance of the kernel's elements.
         padding_mode: "zeros".
-        device, dtype: of the parameters.
+        the others: as for `Conv2d`.
 
     Attributes:
         weight: `(C, O / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(O / groups * kH * kW).

@@ -80,11 +80,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2.
-
-    Args:
-        beta: where the square ends and the line begins.
-        size_average, reduce, reduction: as for `L1Loss`.
+    """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2; arguments as `nn.functional.smooth_l1_loss`.
 
     Example:
         >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -103,11 +99,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2).
-
-    Args:
-        delta: where the square ends and the line begins.
-        reduction: as for `L1Loss`.
+    """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2); arguments as `nn.functional.huber_loss`.
 
     Raises:
         TypeError: `delta` is no number.
@@ -131,11 +123,7 @@ class HuberLoss(_Loss):
 class KLDivLoss(_Loss):
     """y * (log y - x), with x the logarithms of the probabilities that the model gives.
 
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" over all elements, "sum", "none", or "batchmean": the sum over the number
-            of samples, which is the divergence.
-        log_target: whether the target comes as logarithms, too.
+    Arguments as `nn.functional.kl_div`.
 
     Example:
         >>> y = torch.tensor([[0.5, 0.5]])
@@ -232,9 +220,7 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
 
-    Args:
-        weight: a factor per element, broadcast over the batch.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.binary_cross_entropy`.
 
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
@@ -249,9 +235,7 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), without the rounding and overflow of doing it in two steps.
 
-    Args:
-        pos_weight: a factor of the positive class's term, broadcast.
-        the others: as for `BCELoss`.
+    Arguments as `nn.functional.binary_cross_entropy_with_logits`.
 
     Example:
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -281,13 +265,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - y * x, the loss of counts y whose expectation is exp(x).
-
-    Args:
-        log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x + eps).
-        full: whether to add Stirling's approximation of log(y!).
-        eps: keeps log(x) finite where `log_input` is False.
-        size_average, reduce, reduction: as for `L1Loss`.
+    """exp(x) - y * x, the loss of counts y whose expectation is exp(x); arguments as `nn.functional.poisson_nll_loss`.
 
     Example:
         >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
@@ -318,10 +296,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """(log(var) + (x - y)² / var) / 2, the loss of values y of mean x and variance var.
 
-    Args:
-        full: whether to add log(2π) / 2.
-        eps: the least variance.
-        reduction: "mean" or "sum" over all elements, or "none".
+    Arguments as `nn.functional.gaussian_nll_loss`.
 
     Example:
         >>> mean, value, variance = torch.zeros(2), torch.ones(2), torch.ones(2)
@@ -342,9 +317,7 @@ class GaussianNLLLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
 
-    Args:
-        margin: from this distance on dissimilar pairs cost nothing.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.hinge_embedding_loss`.
 
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
@@ -378,9 +351,7 @@ class SoftMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """`BCEWithLogitsLoss`, averaged over the classes of each sample.
 
-    Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.multilabel_soft_margin_loss`.
 
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
@@ -395,11 +366,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class MultiMarginLoss(_WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
 
-    Args:
-        p: the exponent, 1 or 2.
-        margin: by how much the score of the right class is to exceed the others.
-        weight: a factor per class, `(C,)`.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.multi_margin_loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
@@ -436,9 +403,7 @@ class MultiMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Loss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
-    Args:
-        margin: up to this similarity dissimilar pairs cost nothing.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.cosine_embedding_loss`.
 
     Example:
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
@@ -460,9 +425,7 @@ class CosineEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 is to be the greater, else -1.
 
-    Args:
-        margin: by how much.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.margin_ranking_loss`.
 
     Example:
         >>> ranking = torch.nn.MarginRankingLoss()
@@ -484,12 +447,7 @@ class MarginRankingLoss(_Loss):
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
 
-    Args:
-        margin: by how much the negative is to be farther away.
-        p: which norm.
-        eps: is added to the differences, against division by 0.
-        swap: whether to take d(positive, negative) where that is the smaller.
-        size_average, reduce, reduction: as for `L1Loss`.
+    Arguments as `nn.functional.triplet_margin_loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -527,11 +485,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with any distance.
-
-    Args:
-        distance_function: takes two batches of vectors, returns a distance each; `PairwiseDistance()` by default.
-        the others: as for `TripletMarginLoss`.
+    """`TripletMarginLoss` with any distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -579,10 +533,7 @@ def _require_margin(name: str, margin: float) -> None:
 class CTCLoss(_Loss):
     """Minus the log-probability that alignments of a sequence give its target, without saying when each label comes.
 
-    Args:
-        blank: the class that stands for no label.
-        reduction: "mean" over the sequences (each divided by its target's length), "sum", or "none".
-        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
+    Arguments as `nn.functional.ctc_loss`.
 
     Shape:
         log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or one after another, lengths `(N,)` of sequences and

@@ -153,10 +153,7 @@ class GroupNorm(_Norm):
     Args:
         num_groups: into how many groups the channels are divided.
         num_channels: the number of channels.
-        eps: keeps the divisor from 0.
-        affine: whether there is a weight (and a bias).
-        device, dtype: of the parameters.
-        bias: whether there is a bias.
+        the others: as for `BatchNorm1d`.
 
     Attributes:
         weight, bias: of shape `(num_channels,)`, 1 and 0 at first; or None.
@@ -210,11 +207,7 @@ class GroupNorm(_Norm):
 class LocalResponseNorm(Module):
     """x / (k + alpha * mean(x²)) ** beta, the mean over `size` neighbouring channels.
 
-    Args:
-        size: over how many channels.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+    Arguments as `nn.functional.local_response_norm`.
 
     Shape:
         `(N, C, *)` -> the same.

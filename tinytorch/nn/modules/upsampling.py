@@ -12,14 +12,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes to `size`, or by `scale_factor`; see `nn.functional.interpolate`.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
-        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear" ...
-        align_corners: the middles of the corner elements stay where they are, not their outer edges.
-        recompute_scale_factor: take the scale from the rounded lengths.
+    """Resizes to `size`, or by `scale_factor`; arguments as `nn.functional.interpolate`.
 
     Example:
         >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
