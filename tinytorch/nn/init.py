@@ -74,8 +74,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         True
     """
     with no_grad():
-        filled: Tensor = tensor.uniform_(a, b, generator=generator)
-    return filled
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
@@ -89,8 +88,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         torch.Size([3, 5])
     """
     with no_grad():
-        filled: Tensor = tensor.normal_(mean, std, generator=generator)
-    return filled
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
@@ -164,8 +162,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
         tensor([0.3000, 0.3000])
     """
     with no_grad():
-        filled: Tensor = tensor.fill_(val)
-    return filled
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ all places. For functions made of pointwise operations and indexing, both are th
 from __future__ import annotations
 
 import math
+import operator
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -59,15 +60,7 @@ def and_masks(*mask_mods: _Mask) -> _Mask:
     Raises:
         RuntimeError: one of them cannot be called.
     """
-    _callable(mask_mods)
-
-    def both(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        result = noop_mask(b, h, q_idx, kv_idx)
-        for each in mask_mods:
-            result = result & each(b, h, q_idx, kv_idx)
-        return result
-
-    return both
+    return _joined(operator.and_, mask_mods, noop_mask)
 
 
 def or_masks(*mask_mods: _Mask) -> _Mask:
@@ -76,20 +69,20 @@ def or_masks(*mask_mods: _Mask) -> _Mask:
     Raises:
         RuntimeError: one of them cannot be called.
     """
-    _callable(mask_mods)
-
-    def either(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        result = ~noop_mask(b, h, q_idx, kv_idx)
-        for each in mask_mods:
-            result = result | each(b, h, q_idx, kv_idx)
-        return result
-
-    return either
+    return _joined(operator.or_, mask_mods, lambda *places: ~noop_mask(*places))
 
 
-def _callable(mask_mods: Any) -> None:
+def _joined(by: Callable[[Tensor, Tensor], Tensor], mask_mods: tuple[_Mask, ...], first: _Mask) -> _Mask:
     if not all(callable(each) for each in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+    def joined(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result = first(b, h, q_idx, kv_idx)
+        for each in mask_mods:
+            result = by(result, each(b, h, q_idx, kv_idx))
+        return result
+
+    return joined
 
 
 def _places(*sizes: int) -> list[Tensor]:

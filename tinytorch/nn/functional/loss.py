@@ -180,8 +180,7 @@ def huber_loss(
 ) -> Tensor:
     """Return the mean squared error, linear where it is large.
 
-    With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else
-    `delta * (|d| - 0.5 * delta)`.
+    With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else `delta * (|d| - 0.5 * delta)`.
 
     Args:
         delta: where squares go over into straight lines.

@@ -90,9 +90,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last two dimensions.
-
-    The input has the shape (N, C, H, W) or (C, H, W); all else is as for `max_pool1d`.
+    """Return the maxima of windows of the last two dimensions of (N, C, H, W) or (C, H, W); see `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -134,9 +132,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last three dimensions.
-
-    The input has the shape (N, C, D, H, W) or (C, D, H, W); all else is as for `max_pool1d`.
+    """Return the maxima of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -207,9 +203,7 @@ def adaptive_max_pool1d_with_indices(
 
 @public("nn.functional.adaptive_max_pool2d")
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the maxima of `output_size` windows that cover the last two dimensions.
-
-    The input has the shape (N, C, H, W) or (C, H, W); the other arguments are those of `adaptive_max_pool1d`.
+    """Return `adaptive_max_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -238,9 +232,7 @@ def adaptive_max_pool2d_with_indices(
 
 @public("nn.functional.adaptive_max_pool3d", autocast="float32")
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the maxima of `output_size` windows that cover the last three dimensions.
-
-    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `adaptive_max_pool1d`.
+    """Return `adaptive_max_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -268,9 +260,7 @@ def adaptive_max_pool3d_with_indices(
 
 @public("nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the averages of `output_size` windows that cover the last two dimensions.
-
-    The input has the shape (N, C, H, W) or (C, H, W); `output_size` is as for `adaptive_max_pool1d`.
+    """Return `adaptive_avg_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -285,9 +275,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @public("nn.functional.adaptive_avg_pool3d", autocast="float32")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the averages of `output_size` windows that cover the last three dimensions.
-
-    The input has the shape (N, C, D, H, W) or (C, D, H, W); `output_size` is as for `adaptive_max_pool1d`.
+    """Return `adaptive_avg_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -346,9 +334,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the averages of windows of the last three dimensions.
-
-    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `avg_pool2d`.
+    """Return the averages of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -409,9 +395,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 @public("nn.functional.lp_pool2d")
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last two dimensions.
-
-    The input has the shape (N, C, H, W) or (C, H, W); the other arguments are those of `lp_pool1d`.
+    """Return `lp_pool1d` over windows of the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -425,9 +409,7 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 @public("nn.functional.lp_pool3d")
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last three dimensions.
-
-    The input has the shape (N, C, D, H, W) or (C, D, H, W); the other arguments are those of `lp_pool1d`.
+    """Return `lp_pool1d` over windows of the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or there is no window.

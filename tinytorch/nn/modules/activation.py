@@ -533,10 +533,7 @@ class Softmax(_AlongDim):
 
 
 class Softmin(_AlongDim):
-    """Softmax of -x.
-
-    Args:
-        dim: the dimension whose slices sum to 1.
+    """Softmax of -x; `dim` as for `Softmax`.
 
     Example:
         >>> torch.nn.Softmin(dim=-1)(torch.tensor([0.0, 2.0]))
@@ -549,10 +546,7 @@ class Softmin(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    """x - log Σ exp(x), with the sum along `dim`.
-
-    Args:
-        dim: the dimension whose slices' exponentials sum to 1.
+    """x - log Σ exp(x), with the sum along `dim`, which is as for `Softmax`.
 
     Example:
         >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))

@@ -181,10 +181,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for images.
-
-    Shape:
-        `(N, C, H, W)` -> the same.
+    """`BatchNorm1d` for images, `(N, C, H, W)` -> the same.
 
     Example:
         >>> torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
@@ -195,10 +192,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for volumes.
-
-    Shape:
-        `(N, C, D, H, W)` -> the same.
+    """`BatchNorm1d` for volumes, `(N, C, D, H, W)` -> the same.
 
     Example:
         >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
@@ -259,9 +253,7 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm1d()
+        >>> layer = torch.nn.LazyBatchNorm1d()
         >>> layer(torch.randn(2, 5)).shape[1], layer.num_features
         (5, 5)
     """
@@ -274,9 +266,7 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm2d()
+        >>> layer = torch.nn.LazyBatchNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -289,9 +279,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm3d()
+        >>> layer = torch.nn.LazyBatchNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
         (5, 5)
     """

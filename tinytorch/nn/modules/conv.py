@@ -170,11 +170,7 @@ class _Conv(_ConvNd):
 
 @own("__init__", "_conv_forward", "forward")
 class Conv1d(_Conv):
-    """A convolution (cross-correlation) of signals; arguments as `Conv2d`.
-
-    Attributes:
-        weight: `(O, C / groups, k)`, from U(-b, b) with b = 1 / sqrt(C / groups * k).
-        bias: `(O,)`, from the same, or None.
+    """A convolution (cross-correlation) of signals; arguments and attributes as `Conv2d`.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
@@ -229,11 +225,7 @@ class Conv2d(_Conv):
 
 @own("__init__", "_conv_forward", "forward")
 class Conv3d(_Conv):
-    """A convolution (cross-correlation) of volumes; arguments as `Conv2d`.
-
-    Attributes:
-        weight: `(O, C / groups, kD, kH, kW)`.
-        bias: `(O,)`, or None.
+    """A convolution (cross-correlation) of volumes; arguments and attributes as `Conv2d`.
 
     Shape:
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
@@ -326,11 +318,7 @@ class _ConvTranspose(_ConvTransposeNd):
 
 @own("__init__", "forward")
 class ConvTranspose1d(_ConvTranspose):
-    """A transposed convolution of signals; arguments as `ConvTranspose2d`.
-
-    Attributes:
-        weight: `(C, O / groups, k)`.
-        bias: `(O,)`, or None.
+    """A transposed convolution of signals; arguments and attributes as `ConvTranspose2d`.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
@@ -380,11 +368,7 @@ class ConvTranspose2d(_ConvTranspose):
 
 @own("__init__", "forward")
 class ConvTranspose3d(_ConvTranspose):
-    """A transposed convolution of volumes; arguments as `ConvTranspose2d`.
-
-    Attributes:
-        weight: `(C, O / groups, kD, kH, kW)`.
-        bias: `(O,)`, or None.
+    """A transposed convolution of volumes; arguments and attributes as `ConvTranspose2d`.
 
     Shape:
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.

@@ -117,10 +117,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` for images.
-
-    Shape:
-        `(N, C, H, W)` or `(C, H, W)` -> the same.
+    """`InstanceNorm1d` for images, `(N, C, H, W)` or `(C, H, W)` -> the same.
 
     Example:
         >>> torch.nn.InstanceNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
@@ -131,10 +128,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` for volumes.
-
-    Shape:
-        `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
+    """`InstanceNorm1d` for volumes, `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
 
     Example:
         >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
@@ -150,9 +144,7 @@ class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm1d()
+        >>> layer = torch.nn.LazyInstanceNorm1d()
         >>> layer(torch.randn(2, 5, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -167,9 +159,7 @@ class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm2d()
+        >>> layer = torch.nn.LazyInstanceNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -184,9 +174,7 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm3d()
+        >>> layer = torch.nn.LazyInstanceNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
         (5, 5)
     """

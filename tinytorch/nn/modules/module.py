@@ -100,15 +100,9 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Run `hook(module, args, output)` after the call of every module, ahead of its own hooks.
+    """Run `hook(module, args, output)` after the call of every module, ahead of its own hooks; return its handle.
 
-    Args:
-        hook: the function; what it returns replaces the output.
-        with_kwargs: call it as `hook(module, args, kwargs, output)`.
-        always_call: run it also when the call raised.
-
-    Returns:
-        a handle; its `remove()` takes the hook away.
+    The arguments are those of `Module.register_forward_hook`.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_forward_hook

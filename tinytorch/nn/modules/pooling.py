@@ -211,11 +211,7 @@ class _DividedAvgPool(_AvgPool):
 
 @own("__init__")
 class AvgPool2d(_DividedAvgPool):
-    """Takes the averages of windows of the last two dimensions; see `nn.functional.avg_pool2d`.
-
-    Args:
-        divisor_override: divide sums by this instead of the number of elements.
-        the others: as for `AvgPool1d`.
+    """Takes the averages of windows of the last two dimensions; arguments as `nn.functional.avg_pool2d`.
 
     Example:
         >>> torch.nn.AvgPool2d(2)(torch.ones(1, 4, 4)).shape

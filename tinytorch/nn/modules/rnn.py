@@ -346,9 +346,7 @@ class LSTM(RNNBase):
         c_t = f * c_(t-1) + i * g,        h_t = o * tanh(c_t).
 
     Attributes:
-        weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k], weight_hr_l[k]: the parameters of layer k, of the
-            gates i, f, g, o, all from U(-s, s) with s = 1/sqrt(hidden_size); those of the other direction end in
-            `_reverse`. The last one is there with a projection only.
+        as those of `RNN`, of the gates i, f, g, o; and with a projection `weight_hr_l[k]`.
 
     Shape:
         `(steps, batch, input_size)` -> `(steps, batch, directions * (proj_size or hidden_size))`, and the last states
@@ -418,12 +416,7 @@ class GRU(RNNBase):
         n = tanh(W_in x_t + b_in + r * (W_hn h_(t-1) + b_hn)),        h_t = (1 - z) * n + z * h_(t-1).
 
     Attributes:
-        weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, of the gates r, z, n,
-            all from U(-s, s) with s = 1/sqrt(hidden_size); those of the other direction end in `_reverse`.
-
-    Shape:
-        `(steps, batch, input_size)` -> `(steps, batch, directions * hidden_size)`, and the last state
-        `(num_layers * directions, batch, hidden_size)`.
+        as those of `RNN`, of the gates r, z, n; and so are the shapes.
 
     Raises:
         ValueError: a number is out of its range.
