@@ -96,10 +96,8 @@ def create_mask(
 
     Args:
         mod_fn: a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`.
-        B: how many batches; None is 1.
-        H: how many heads; None is 1.
-        Q_LEN: how many queries.
-        KV_LEN: how many keys.
+        B, H: how many batches and heads; None is 1.
+        Q_LEN, KV_LEN: how many queries and keys.
         device: "cpu".
 
     Example:
@@ -181,8 +179,7 @@ def create_block_mask(
 
     Args:
         mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the key is seen.
-        B: how many batches; None where all have the same mask.
-        H: how many heads; None where all have the same mask.
+        B, H: how many batches and heads; None where all have the same mask.
         BLOCK_SIZE: the size of blocks: one for queries and keys, or two.
         the others: as for `create_mask`, or without effect.
 

@@ -30,8 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """Return `input1 @ weight[k] @ input2 + bias[k]` for every output feature k.
 
     Args:
-        input1: shape (*, in1_features).
-        input2: shape (*, in2_features).
+        input1, input2: shapes (*, in1_features) and (*, in2_features).
         weight: shape (out_features, in1_features, in2_features).
         bias: shape (out_features,).
 
@@ -158,14 +157,12 @@ def embedding_bag(
         input: integers, shape (bags, length); or all bags one after another, shape (N,).
         weight: shape (num_embeddings, embedding_dim).
         offsets: where each bag begins in an `input` of one dimension.
-        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
-        norm_type: which norm, the p of the p-norm.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up; not for "max".
         mode: "sum", "mean" or "max".
-        sparse: left out (NotImplementedError).
         per_sample_weights: what to multiply each row with, of the shape of `input`; only for "sum".
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.
+        max_norm, norm_type, sparse: as for `embedding`.
 
     Returns:
         A tensor of shape (bags, embedding_dim).
@@ -480,8 +477,7 @@ def layer_norm(
     Args:
         input: shape (*, *normalized_shape).
         normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance are taken.
-        weight: a factor, shape `normalized_shape`.
-        bias: a summand, shape `normalized_shape`.
+        weight, bias: a factor and a summand, shape `normalized_shape`.
         eps: keeps the division finite.
 
     Raises:
@@ -555,10 +551,8 @@ def batch_norm(
 
     Args:
         input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
+        running_mean, running_var: those of the channels, shape (C,), or None.
+        weight, bias: a factor and a summand for each channel.
         training: take mean and variance of this batch, and move the running ones towards them, in place; otherwise
             take the running ones.
         momentum: by which part these move.
@@ -686,9 +680,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     Args:
         input: shape (N, C, *), at least three dimensions; beyond the first and the last channel there are zeros.
         size: over how many channels, of which `size // 2` come before.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+        alpha, beta, k: a factor, an exponent and a summand.
 
     Raises:
         ValueError: there are fewer than three dimensions.

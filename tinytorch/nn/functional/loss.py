@@ -89,8 +89,7 @@ def mse_loss(
     """Return the mean squared error, `mean((input - target) ** 2)`.
 
     Args:
-        input: any shape.
-        target: the same shape.
+        input, target: any shape, the same for both.
         size_average, reduce: deprecated, see `reduction`.
         reduction: "mean", "sum", or "none" for each element's (sample's, pair's) own.
         weight: the same shape, a weight for each element.
@@ -227,8 +226,7 @@ def binary_cross_entropy(
     The logarithms are at least -100, so that the loss is finite.
 
     Args:
-        input: probabilities, any shape.
-        target: probabilities, the same shape.
+        input, target: probabilities, any shape, the same for both.
         weight: a factor for each element, of a shape that broadcasts.
         size_average, reduce, reduction: as for `mse_loss`.
 
@@ -575,8 +573,7 @@ def gaussian_nll_loss(
     It is `0.5 * (log(var) + (input - target) ** 2 / var)`.
 
     Args:
-        input: the means, any shape.
-        target: the same shape.
+        input, target: the means and the values, any shape, the same for both.
         var: the variances: one number, the shape of `input`, that shape with one length of 1 in place of
             another, or without the last length.
         full: add `0.5 * log(2 * pi)`.
@@ -639,8 +636,7 @@ def cosine_embedding_loss(
     It is `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
 
     Args:
-        input1: shape (N, D) or (D,).
-        input2: the same shape.
+        input1, input2: shape (N, D) or (D,), the same for both.
         target: 1 or -1 for each pair, shape (N,) or ().
         margin: the cosine up to which unlike pairs cost nothing.
         size_average, reduce, reduction: as for `mse_loss`.
@@ -686,8 +682,7 @@ def margin_ranking_loss(
     """Return the mean of `max(0, -target * (input1 - input2) + margin)`.
 
     Args:
-        input1: scores, any shape.
-        input2: scores, the same shape.
+        input1, input2: scores, any shape, the same for both.
         target: 1 where the first should rank higher, -1 where the second should.
         margin: by how much.
         size_average, reduce, reduction: as for `mse_loss`.
@@ -920,9 +915,7 @@ def triplet_margin_loss(
     """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
 
     Args:
-        anchor: shape (N, D) or (D,).
-        positive: what should be near, the same shape.
-        negative: what should be far, the same shape.
+        anchor, positive, negative: shape (N, D) or (D,); the second should be near the first, the third far.
         margin: by how much farther.
         p: the norm of the distance.
         eps: added to the differences, so that the gradient exists.
@@ -1016,8 +1009,7 @@ def ctc_loss(
         log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
             (T, C).
         targets: labels, shape (N, S), or those of all targets one after another.
-        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
-        target_lengths: of the targets.
+        input_lengths, target_lengths: of the sequences and targets, (N,): a tensor or a tuple of integers.
         blank: the class that stands for no label.
         reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
         zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
@@ -1051,8 +1043,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     It is `sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps))`.
 
     Args:
-        x1: any shape.
-        x2: a shape that broadcasts with it.
+        x1, x2: any shapes that broadcast.
         dim: the dimension of the vectors.
         eps: the least norm that is divided by.
 
@@ -1074,8 +1065,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 
     Args:
-        x1: shape (N, D) or (D,).
-        x2: a shape that broadcasts with it.
+        x1, x2: shape (N, D) or (D,), or shapes that broadcast.
         p: the exponent of the norm.
         eps: added to the differences, so that the gradient exists.
         keepdim: keep the last dimension, with length 1.

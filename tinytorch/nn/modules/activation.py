@@ -357,9 +357,6 @@ class Hardswish(_Unshown):
 class GLU(Shown):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
 
-    Args:
-        dim: the dimension to halve.
-
     Example:
         >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
         tensor([0.5000, 1.0000])
@@ -586,8 +583,7 @@ class MultiheadAttention(Module):
         bias: whether the projections have biases.
         add_bias_kv: whether one more key and value are learnt.
         add_zero_attn: whether there is one more key and value of zeros.
-        kdim: length of the last dimension of keys, by default `embed_dim`.
-        vdim: that of values, by default `embed_dim`.
+        kdim, vdim: lengths of the last dimension of keys and values, by default `embed_dim`.
         batch_first: whether inputs and output are (N, L, E) instead of (L, N, E).
         device, dtype: of the parameters.
 

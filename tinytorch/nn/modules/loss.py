@@ -149,11 +149,7 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the logarithms of the classes' probabilities (from `LogSoftmax`).
 
-    Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: targets with this value (class indices) count nothing.
-        reduction: "mean" (weighted), "sum", or "none".
+    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
@@ -183,9 +179,7 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
 
-    Args:
-        label_smoothing: the share of the target's probability that is spread evenly over all classes.
-        the others: as for `NLLLoss`.
+    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class

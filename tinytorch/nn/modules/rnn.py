@@ -9,6 +9,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import unusual
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
@@ -45,8 +46,7 @@ class RNNBase(_Recurrent):
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
+        input_size, hidden_size: how many features the input and the hidden state have.
         num_layers: how many layers lie on each other.
         bias: whether to add biases.
         batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
@@ -278,13 +278,8 @@ class RNNBase(_Recurrent):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        usual: dict[str, Any] = {
-            "proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
-            "bidirectional": False,
-        }  # fmt: skip
-        shown = [f"{self.input_size}, {self.hidden_size}"]
-        shown += [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
-        return ", ".join(shown)
+        shown = unusual(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -511,8 +506,7 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
+        input_size, hidden_size: how many features the input and the state have.
         bias: whether to add biases.
         nonlinearity: "tanh" or "relu".
         device, dtype: of the parameters.

@@ -8,6 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import unusual
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -40,18 +41,12 @@ class _Table(Module):
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
-    def _settings(self, **usual: Any) -> str:
-        """Return the sizes, and the settings that are not as usual."""
-        shown = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
-        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
-
 
 class Embedding(_Table):
     """A table of `num_embeddings` vectors; the output holds, for each index, its row.
 
     Args:
-        num_embeddings: how many vectors.
-        embedding_dim: the length of each.
+        num_embeddings, embedding_dim: how many vectors, and the length of each.
         padding_idx: an index whose row is 0 at first and gets no gradient.
         max_norm: rows that are looked up and longer than this are shortened to it, in place.
         norm_type: which norm `max_norm` means.
@@ -142,7 +137,8 @@ class Embedding(_Table):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        return self._settings(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        shown = unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
 class EmbeddingBag(_Table):
@@ -240,6 +236,6 @@ class EmbeddingBag(_Table):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        shown = self._settings(max_norm=None, norm_type=2, scale_grad_by_freq=False)
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{shown}, mode={self.mode!r}{padding}"
+        shown = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}", *shown, f"mode={self.mode!r}"]
+        return ", ".join(shown + unusual(self, padding_idx=None))

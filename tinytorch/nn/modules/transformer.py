@@ -426,10 +426,8 @@ class Transformer(Module):
     """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
 
     Args:
-        num_encoder_layers: number of the encoder's layers.
-        num_decoder_layers: number of the decoder's layers.
-        custom_encoder: a module in place of the encoder.
-        custom_decoder: a module in place of the decoder.
+        num_encoder_layers, num_decoder_layers: how many layers encoder and decoder have.
+        custom_encoder, custom_decoder: modules in place of encoder and decoder.
         the others: as for `TransformerEncoderLayer`.
 
     Example:

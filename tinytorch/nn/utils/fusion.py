@@ -55,13 +55,9 @@ def fuse_conv_bn_weights(
     """Return weight and bias of the convolution that a convolution and a normalisation are together.
 
     Args:
-        conv_w: the convolution's weight.
-        conv_b: its bias, or None.
-        bn_rm: the running mean.
-        bn_rv: the running variance.
-        bn_eps: what is added to it.
-        bn_w: the normalisation's weight, None for 1.
-        bn_b: its bias, None for 0.
+        conv_w, conv_b: the convolution's weight, and its bias or None.
+        bn_rm, bn_rv, bn_eps: the running mean and variance, and what is added to that.
+        bn_w, bn_b: the normalisation's weight and bias, None for 1 and 0.
         transpose: whether the convolution is transposed: the channels that come out are the weight's second dimension.
 
     Example:

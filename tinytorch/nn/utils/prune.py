@@ -117,19 +117,16 @@ class BasePruningMethod:
         if before:
             key, hook = before[0]
             del module._forward_pre_hooks[key]
-            container: Any = hook
-            if not isinstance(hook, PruningContainer):
-                container = PruningContainer(hook)
+            container: Any = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(method)
-            default = getattr(module, name + "_mask").detach().clone()
-            mask = container.compute_mask(importance_scores, default_mask=default)
             method = container
-            module.register_buffer(name + "_mask", mask)
+            default = getattr(module, name + "_mask").detach().clone()
         else:
             default = ones_like(original)
-            mask = method.compute_mask(importance_scores, default_mask=default)
+        mask = method.compute_mask(importance_scores, default_mask=default)
+        if not before:
             module.register_parameter(name + "_orig", module._parameters.pop(name))
-            module.register_buffer(name + "_mask", mask)
+        module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
         return method
