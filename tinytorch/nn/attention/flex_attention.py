@@ -234,9 +234,7 @@ def flex_attention(
     """Return `softmax(score_mod(query @ key^T * scale)) @ value`, of the places that a mask leaves.
 
     Args:
-        query: (B, Hq, L, E).
-        key: (B, Hkv, S, E).
-        value: (B, Hkv, S, Ev).
+        query, key, value: (B, Hq, L, E), (B, Hkv, S, E) and (B, Hkv, S, Ev).
         score_mod: a function `(score, b, h, q_idx, kv_idx)` that returns the new score; see the module for what it
             is called with.
         block_mask: which keys each query sees, see `create_block_mask`. A query that sees none gets zeros.

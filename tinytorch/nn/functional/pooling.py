@@ -304,12 +304,10 @@ def avg_pool2d(
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
         padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
         count_include_pad: count the padding among the elements of a window.
         divisor_override: divide sums by this instead of the number of elements.
+        kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -379,9 +377,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     Args:
         input: shape (N, C, L) or (C, L).
         norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+        kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -577,9 +573,7 @@ def max_unpool1d(
     Args:
         input: the maxima.
         indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+        kernel_size, stride, padding: of the windows that they are from.
         output_size: its spatial lengths, where several would give as many windows.
 
     Raises:

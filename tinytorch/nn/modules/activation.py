@@ -72,8 +72,7 @@ class Hardtanh(Shown):
     """`x` clamped to [min_val, max_val].
 
     Args:
-        min_val: the lower bound.
-        max_val: the upper bound.
+        min_val, max_val: the bounds.
         min_value, max_value: deprecated names of the bounds.
 
     Raises:
@@ -194,8 +193,7 @@ class RReLU(Shown):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
 
     Args:
-        lower: the least slope.
-        upper: the greatest.
+        lower, upper: the least slope and the greatest.
 
     Example:
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))

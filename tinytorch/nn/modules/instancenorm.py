@@ -98,8 +98,7 @@ class InstanceNorm1d(_InstanceNorm):
         the others: as for `BatchNorm1d`.
 
     Attributes:
-        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
-        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
+        weight, bias, running_mean, running_var: as those of `BatchNorm1d`, or None.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> the same.

@@ -283,7 +283,6 @@ class Module(Hooking, Saving):
         """Register a tensor that belongs to the module but is not trained, such as a running mean.
 
         Args:
-            name: the attribute it becomes.
             tensor: the buffer; None keeps the name and is left out of `state_dict`.
             persistent: whether `state_dict` has it.
 
@@ -315,7 +314,6 @@ class Module(Hooking, Saving):
         """Register a parameter, which then is an attribute of this name.
 
         Args:
-            name: the attribute it becomes.
             param: the parameter; None keeps the name (a layer without bias).
 
         Raises:

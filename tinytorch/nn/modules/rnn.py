@@ -291,8 +291,8 @@ class RNN(RNNBase):
     """Recurrent layers h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
     Args:
-        nonlinearity: "tanh" or "relu".
-        the others: as for `RNNBase`, in its order after `mode`; there is no `proj_size`.
+        nonlinearity: "tanh" or "relu"; it comes after `num_layers`.
+        the others: as for `RNNBase`, in its order after `mode` and without `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with

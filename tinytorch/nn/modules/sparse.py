@@ -48,11 +48,8 @@ class Embedding(_Table):
     Args:
         num_embeddings, embedding_dim: how many vectors, and the length of each.
         padding_idx: an index whose row is 0 at first and gets no gradient.
-        max_norm: rows that are looked up and longer than this are shortened to it, in place.
-        norm_type: which norm `max_norm` means.
-        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up.
-        sparse: PyTorch's sparse gradients, which are not there.
         device, dtype: of the table.
+        the others: as for `nn.functional.embedding`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
@@ -145,11 +142,9 @@ class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table, one per bag of indices.
 
     Args:
-        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up; not for "max".
-        mode: "sum", "mean" or "max".
-        include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: an index that is left out of its bags; its row is 0 at first and gets no gradient.
-        the others: as for `Embedding`.
+        num_embeddings, embedding_dim, device, dtype: as for `Embedding`.
+        the others: as for `nn.functional.embedding_bag`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).

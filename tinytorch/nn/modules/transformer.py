@@ -249,8 +249,7 @@ class TransformerDecoderLayer(Module):
             memory_mask: (T, S) or (N * heads, T, S).
             tgt_key_padding_mask: (T,) or (N, T), True (or -inf) at places that nobody attends to.
             memory_key_padding_mask: (S,) or (N, S).
-            tgt_is_causal: a hint that `tgt_mask` is the causal mask.
-            memory_is_causal: a hint that `memory_mask` is the causal mask.
+            tgt_is_causal, memory_is_causal: hints that `tgt_mask` and `memory_mask` are the causal mask.
         """
         x = tgt
         of_tgt = tgt_mask, tgt_key_padding_mask, tgt_is_causal
@@ -496,8 +495,7 @@ class Transformer(Module):
         Args:
             src: what the encoder gets, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
             tgt: what the decoder gets, (T, E), (T, N, E) or (N, T, E).
-            src_is_causal: a hint that `src_mask` is the causal mask; None: find out.
-            tgt_is_causal: the same of `tgt_mask`.
+            src_is_causal, tgt_is_causal: hints that `src_mask` and `tgt_mask` are the causal mask; None: find out.
             the others: as those of `TransformerEncoderLayer` and `TransformerDecoderLayer`.
 
         Raises:
