@@ -136,9 +136,7 @@ class UninitializedTensorMixin:
         """Become a parameter (or buffer) of this shape, with memory that holds nothing yet.
 
         Args:
-            shape: the sizes.
-            device: by default the one that was given.
-            dtype: likewise.
+            device, dtype: by default those that were given.
 
         Example:
             >>> p = torch.nn.UninitializedParameter()
@@ -227,10 +225,6 @@ def is_lazy(param: Any) -> bool:
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape a lazy module finds out at its first call.
-
-    Args:
-        requires_grad: whether it is trained.
-        device, dtype: of the parameter that it will be.
 
     Example:
         >>> weight = torch.nn.parameter.UninitializedParameter()

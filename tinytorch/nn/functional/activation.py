@@ -111,9 +111,6 @@ def _numbers(name: str, **numbers: Any) -> list[Any]:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
 
-    Args:
-        value: what stands for elements up to the bound.
-
     Example:
         >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])

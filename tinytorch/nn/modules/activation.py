@@ -32,10 +32,7 @@ class _Inplace(Shown):
 
 
 class ReLU(_Inplace):
-    """max(x, 0), element by element.
-
-    Args:
-        inplace: whether to write into the input.
+    """max(x, 0), element by element; in place with `inplace`, as others that have it.
 
     Example:
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -72,7 +69,6 @@ class Hardtanh(Shown):
     """`x` clamped to [min_val, max_val].
 
     Args:
-        min_val, max_val: the bounds.
         min_value, max_value: deprecated names of the bounds.
 
     Raises:
@@ -132,9 +128,6 @@ class ReLU6(Hardtanh):
 class LeakyReLU(Shown):
     """`x` where x >= 0, else negative_slope * x.
 
-    Args:
-        negative_slope: the slope below 0.
-
     Example:
         >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  2.0000])
@@ -191,9 +184,6 @@ class PReLU(Shown):
 
 class RReLU(Shown):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
-
-    Args:
-        lower, upper: the least slope and the greatest.
 
     Example:
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
@@ -475,9 +465,6 @@ class _Shrink(Module):
 class Hardshrink(_Shrink):
     """`x` where |x| > lambd, else 0.
 
-    Args:
-        lambd: half the width of the gap.
-
     Example:
         >>> torch.nn.Hardshrink()(torch.tensor([0.25, 1.0]))
         tensor([0., 1.])
@@ -489,7 +476,7 @@ class Hardshrink(_Shrink):
 
 
 class Softshrink(_Shrink):
-    """sign(x) * max(|x| - lambd, 0); `lambd` as for `Hardshrink`.
+    """sign(x) * max(|x| - lambd, 0).
 
     Example:
         >>> torch.nn.Softshrink()(torch.tensor([0.25, 1.0]))

@@ -21,11 +21,7 @@ class _DropoutNd(Shown):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability `p` and divides the others by 1 - p; idle after `eval()`.
-
-    Args:
-        p: the probability of an element to be zeroed.
-        inplace: whether to write into the input.
+    """Zeroes elements with probability `p` and divides the others by 1 - p; idle after `eval()`, in place if `inplace`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -98,7 +94,6 @@ class AlphaDropout(_DropoutNd):
     """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance stay.
 
     Args:
-        p: the probability of an element to be dropped.
         inplace: has no meaning here, as in PyTorch.
 
     Raises:

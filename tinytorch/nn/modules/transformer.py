@@ -65,7 +65,19 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
     return functions[given]
 
 
-class TransformerEncoderLayer(Module):
+class _Layer(Module):
+    """What has self-attention."""
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )[0]
+        return self.dropout1(x)
+
+
+class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network, each added to its input and normalised.
 
     Args:
@@ -170,19 +182,11 @@ class TransformerEncoderLayer(Module):
             and not (is_grad_enabled() and (src.requires_grad or any(each.requires_grad for each in self.parameters())))
         )
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
-        )[0]
-        return self.dropout1(x)
-
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
     Each is added to its input and normalised; arguments as `TransformerEncoderLayer`.
@@ -261,14 +265,6 @@ class TransformerDecoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, *of_tgt))
         x = self.norm2(x + self._mha_block(x, memory, *of_memory))
         return self.norm3(x + self._ff_block(x))
-
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
-        )[0]
-        return self.dropout1(x)
 
     def _mha_block(
         self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False

@@ -150,9 +150,6 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp each element of the gradients, in place, to [-clip_value, clip_value].
 
-    Args:
-        clip_value: the greatest magnitude afterwards.
-
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2))
         >>> w.grad = torch.tensor([-3.0, 0.5])

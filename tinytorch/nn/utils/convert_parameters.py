@@ -22,11 +22,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give the parameters the slices of `vec` as their data (they share its memory).
-
-    Args:
-        vec: the elements of all parameters, in their order.
-        parameters: what gets them.
+    """Give the parameters, in their order, the slices of `vec` as their data (they share its memory).
 
     Raises:
         TypeError: `vec` is no tensor.

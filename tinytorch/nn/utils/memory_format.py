@@ -24,7 +24,6 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
     """Lay the weights of all `Conv2d` and `ConvTranspose2d` of a module out in an order, and return the module.
 
     Args:
-        module: one of these layers, or a module with such.
         memory_format: for instance `torch.channels_last`.
 
     Example:

@@ -38,8 +38,7 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Parametrize a weight by length (`original0`) and direction (`original1`); return the module.
 
-    Args:
-        dim: slices along it have lengths of their own; None for one length of all.
+    The arguments are those of `nn.utils.weight_norm`.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 3))
