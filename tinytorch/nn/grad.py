@@ -65,10 +65,8 @@ def _of_input(n: int) -> Any:
             >>> torch.nn.grad.conv1d_input(x.shape, w, g)
             tensor([[[ 1., 12., 20.]]])
         """
-        settings = (stride, padding, dilation, groups)
-        settings = _fitting(n, input_size, weight.shape, grad_output, *settings)
-        out: Tensor = _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
-        return out
+        settings = _fitting(n, input_size, weight.shape, grad_output, stride, padding, dilation, groups)
+        return _conv_input(grad_output, weight, None, tuple(input_size[2:]), *settings)
 
     return _named(f"conv{n}d_input", gradient)
 
@@ -99,10 +97,8 @@ def _of_weight(n: int) -> Any:
             >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), g)
             tensor([[[21., 32.]]])
         """
-        settings = (stride, padding, dilation, groups)
-        settings = _fitting(n, input.shape, weight_size, grad_output, *settings)
-        out: Tensor = _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
-        return out
+        settings = _fitting(n, input.shape, weight_size, grad_output, stride, padding, dilation, groups)
+        return _conv_weight(input, grad_output, tuple(weight_size[2:]), *settings)
 
     return _named(f"conv{n}d_weight", gradient)
 

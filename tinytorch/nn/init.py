@@ -74,17 +74,11 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         True
     """
     with no_grad():
-        filled: Tensor = tensor.uniform_(a, b, generator=generator)
-    return filled
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers from the normal distribution N(mean, std²).
-
-    Args:
-        tensor: is written to, and returned.
-        mean, std: of the distribution.
-        generator: where the numbers come from.
 
     Raises:
         RuntimeError: `std` is negative.
@@ -94,8 +88,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         torch.Size([3, 5])
     """
     with no_grad():
-        filled: Tensor = tensor.normal_(mean, std, generator=generator)
-    return filled
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
@@ -104,12 +97,8 @@ def trunc_normal_(
     """Fill with numbers from N(mean, std²), drawn anew while they are outside [a, b].
 
     Args:
-        tensor: what to fill.
-        mean: of the distribution before it is cut off.
-        std: its standard deviation.
-        a: the lower bound.
-        b: the upper bound.
-        generator: where the numbers come from.
+        mean, std: of the distribution before it is cut off.
+        a, b: the bounds.
 
     Example:
         >>> w = torch.nn.init.trunc_normal_(torch.empty(1000), std=2)
@@ -154,8 +143,7 @@ def _draw_uniforms_under_the_bell(like: Tensor, mean: float, std: float, a: floa
 
     def refused(drawn: Tensor) -> Tensor:
         log_density: Any = ((drawn - mean) / std) ** 2 * -0.5 - log_peak
-        refused: Tensor = empty_like(like).uniform_(generator=generator).log() > log_density
-        return refused
+        return empty_like(like).uniform_(generator=generator).log() > log_density
 
     drawn: Tensor = empty_like(like).uniform_(a, b, generator=generator)
     pending = refused(drawn)
@@ -174,8 +162,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
         tensor([0.3000, 0.3000])
     """
     with no_grad():
-        filled: Tensor = tensor.fill_(val)
-    return filled
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -271,7 +258,6 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     Args:
         tensor: the weight, `(out_features, in_features, *kernel)`.
         gain: see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
@@ -315,7 +301,6 @@ def kaiming_uniform_(
         a: the negative slope of leaky_relu.
         mode: "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
         nonlinearity: the function that follows, see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
@@ -366,7 +351,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     Args:
         tensor: at least 2-dimensional; the dimensions after the first count as one.
         gain: see `calculate_gain`.
-        generator: where the numbers come from.
 
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
@@ -401,9 +385,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     """Fill a matrix from N(0, std²), with the fraction `sparsity` of each column set to 0.
 
     Args:
-        tensor: the matrix.
         sparsity: the fraction of zeros.
-        std: the standard deviation of the others.
         generator: where the numbers come from; which become 0 the default generator says, as in PyTorch.
 
     Raises:

@@ -119,8 +119,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 def _empty() -> Tensor:
-    made: Tensor = wrap(np.empty(0, dtypes.get_default_dtype().numpy))
-    return made
+    return wrap(np.empty(0, dtypes.get_default_dtype().numpy))
 
 
 # Parameters and buffers whose shape is not known yet ----------------------------------------------
@@ -137,9 +136,7 @@ class UninitializedTensorMixin:
         """Become a parameter (or buffer) of this shape, with memory that holds nothing yet.
 
         Args:
-            shape: the sizes.
-            device: by default the one that was given.
-            dtype: likewise.
+            device, dtype: by default those that were given.
 
         Example:
             >>> p = torch.nn.UninitializedParameter()
@@ -186,9 +183,8 @@ def _refusal(name: str) -> Any:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a "
-            "`LazyModule` or explicitly manipulating "
-            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
-            "batch to initialize the parameters before calling torch functions"
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
         )
 
     refuse.__name__ = name
@@ -229,10 +225,6 @@ def is_lazy(param: Any) -> bool:
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape a lazy module finds out at its first call.
-
-    Args:
-        requires_grad: whether it is trained.
-        device, dtype: of the parameter that it will be.
 
     Example:
         >>> weight = torch.nn.parameter.UninitializedParameter()

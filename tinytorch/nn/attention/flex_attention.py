@@ -9,6 +9,7 @@ all places. For functions made of pointwise operations and indexing, both are th
 from __future__ import annotations
 
 import math
+import operator
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -59,15 +60,7 @@ def and_masks(*mask_mods: _Mask) -> _Mask:
     Raises:
         RuntimeError: one of them cannot be called.
     """
-    _callable(mask_mods)
-
-    def both(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        result = noop_mask(b, h, q_idx, kv_idx)
-        for each in mask_mods:
-            result = result & each(b, h, q_idx, kv_idx)
-        return result
-
-    return both
+    return _joined(operator.and_, mask_mods, noop_mask)
 
 
 def or_masks(*mask_mods: _Mask) -> _Mask:
@@ -76,20 +69,20 @@ def or_masks(*mask_mods: _Mask) -> _Mask:
     Raises:
         RuntimeError: one of them cannot be called.
     """
-    _callable(mask_mods)
-
-    def either(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        result = ~noop_mask(b, h, q_idx, kv_idx)
-        for each in mask_mods:
-            result = result | each(b, h, q_idx, kv_idx)
-        return result
-
-    return either
+    return _joined(operator.or_, mask_mods, lambda *places: ~noop_mask(*places))
 
 
-def _callable(mask_mods: Any) -> None:
+def _joined(by: Callable[[Tensor, Tensor], Tensor], mask_mods: tuple[_Mask, ...], first: _Mask) -> _Mask:
     if not all(callable(each) for each in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+    def joined(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result = first(b, h, q_idx, kv_idx)
+        for each in mask_mods:
+            result = by(result, each(b, h, q_idx, kv_idx))
+        return result
+
+    return joined
 
 
 def _places(*sizes: int) -> list[Tensor]:
@@ -103,10 +96,8 @@ def create_mask(
 
     Args:
         mod_fn: a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`.
-        B: how many batches; None is 1.
-        H: how many heads; None is 1.
-        Q_LEN: how many queries.
-        KV_LEN: how many keys.
+        B, H: how many batches and heads; None is 1.
+        Q_LEN, KV_LEN: how many queries and keys.
         device: "cpu".
 
     Example:
@@ -188,16 +179,9 @@ def create_block_mask(
 
     Args:
         mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the key is seen.
-        B: how many batches; None where all have the same mask.
-        H: how many heads; None where all have the same mask.
-        Q_LEN: how many queries.
-        KV_LEN: how many keys.
-        device: "cpu".
+        B, H: how many batches and heads; None where all have the same mask.
         BLOCK_SIZE: the size of blocks: one for queries and keys, or two.
-        _compile: without effect, as the following ones.
-        separate_full_blocks: -
-        compute_dq_write_order: -
-        dq_kv_order: -
+        the others: as for `create_mask`, or without effect.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import create_block_mask
@@ -250,9 +234,7 @@ def flex_attention(
     """Return `softmax(score_mod(query @ key^T * scale)) @ value`, of the places that a mask leaves.
 
     Args:
-        query: (B, Hq, L, E).
-        key: (B, Hkv, S, E).
-        value: (B, Hkv, S, Ev).
+        query, key, value: (B, Hq, L, E), (B, Hkv, S, E) and (B, Hkv, S, Ev).
         score_mod: a function `(score, b, h, q_idx, kv_idx)` that returns the new score; see the module for what it
             is called with.
         block_mask: which keys each query sees, see `create_block_mask`. A query that sees none gets zeros.

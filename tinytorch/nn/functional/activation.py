@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,6 @@ def _written_over(caller: Any) -> Any:
     made = caller.op
     name = made.node_class.__name__.replace("Backward0", "Backward1")
     return in_place(renamed(op(**made.formulas)(made.kernel), name))
-
-
-def _either(inplace: bool, changing: Any, making: Any) -> Callable[..., Tensor]:
-    """Return the one of an op's two forms that is asked for."""
-    return changing if inplace else making
 
 
 _celu_in_place = _written_over(ops.celu)
@@ -117,19 +111,13 @@ def _numbers(name: str, **numbers: Any) -> list[Any]:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return `input` where it is greater than `threshold`, else `value`; in place if `inplace`.
 
-    Args:
-        input: any shape.
-        threshold: the bound.
-        value: what stands for elements up to the bound.
-        inplace: write into `input`.
-
     Example:
         >>> torch.nn.functional.threshold(torch.tensor([0.5, 1.5]), 1.0, -1.0)
         tensor([-1.0000,  1.5000])
     """
     if type(threshold) is not float or type(value) is not float:
         threshold, value = _numbers("threshold", threshold=threshold, value=value)
-    return _either(inplace, _threshold_in_place, ops.threshold)(input, threshold, value)
+    return (_threshold_in_place if inplace else ops.threshold)(input, threshold, value)
 
 
 @public(also="nn.functional.threshold_")
@@ -160,7 +148,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ValueError("min_val cannot be greater than max_val")
     if type(min_val) is not float or type(max_val) is not float:
         min_val, max_val = _numbers("hardtanh", min_val=min_val, max_val=max_val)
-    return _either(inplace, _hardtanh_in_place, ops.hardtanh)(input, min_val, max_val)
+    return (_hardtanh_in_place if inplace else ops.hardtanh)(input, min_val, max_val)
 
 
 @public("nn.functional.hardtanh_")
@@ -184,7 +172,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
         tensor([0.0000, 0.5000, 0.7500])
     """
-    return _either(inplace, _hardsigmoid_in_place, ops.hardsigmoid)(input)
+    return (_hardsigmoid_in_place if inplace else ops.hardsigmoid)(input)
 
 
 @public("nn.functional.hardswish")
@@ -198,7 +186,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Source:
         Howard et al., "Searching for MobileNetV3", 2019.
     """
-    return _either(inplace, _hardswish_in_place, ops.hardswish)(input)
+    return (_hardswish_in_place if inplace else ops.hardswish)(input)
 
 
 @public("nn.functional.leaky_relu")
@@ -262,7 +250,7 @@ def rrelu(
         slopes[falling] = wrap(drawn).uniform_(lower, upper)._array
     else:
         slopes[~(input._array > 0)] = (lower + upper) / 2
-    return _either(inplace, _rrelu_in_place, ops.rrelu)(input, slopes)
+    return (_rrelu_in_place if inplace else ops.rrelu)(input, slopes)
 
 
 @public(also="nn.functional.rrelu_")
@@ -291,7 +279,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if type(alpha) is not float:
         (alpha,) = _numbers("elu", alpha=alpha)
-    return _either(inplace, _elu_in_place, ops.elu)(input, alpha)
+    return (_elu_in_place if inplace else ops.elu)(input, alpha)
 
 
 @public("nn.functional.elu_")
@@ -318,7 +306,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Source:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
-    return _either(inplace, _elu_in_place, ops.elu)(input, SELU_ALPHA, SELU_SCALE)
+    return (_elu_in_place if inplace else ops.elu)(input, SELU_ALPHA, SELU_SCALE)
 
 
 @public(also="nn.functional.selu_")
@@ -352,7 +340,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if type(alpha) is not float:
         (alpha,) = _numbers("celu", alpha=alpha)
-    return _either(inplace, _celu_in_place, ops.celu)(input, alpha)
+    return (_celu_in_place if inplace else ops.celu)(input, alpha)
 
 
 @public(also="nn.functional.celu_")
@@ -379,7 +367,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Source:
         Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation", 2017.
     """
-    return _either(inplace, _silu_in_place, ops.silu)(input)
+    return (_silu_in_place if inplace else ops.silu)(input)
 
 
 @public("nn.functional.mish")
@@ -393,7 +381,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Source:
         Misra, "Mish: A Self Regularized Non-Monotonic Neural Activation Function", 2019.
     """
-    return _either(inplace, _mish_in_place, ops.mish)(input)
+    return (_mish_in_place if inplace else ops.mish)(input)
 
 
 @public("nn.functional.glu")
@@ -417,8 +405,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     length = input.shape[axis]
     if length % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {length}")
-    out: Tensor = ops.glu(input, axis)
-    return out
+    return ops.glu(input, axis)
 
 
 @public("nn.functional.softsign")
@@ -560,5 +547,4 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     axis = ops._axis(dim, logits.ndim)
     chosen = np.zeros_like(soft._array)
     np.put_along_axis(chosen, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
-    out: Tensor = wrap(chosen) - soft.detach() + soft
-    return out
+    return wrap(chosen) - soft.detach() + soft

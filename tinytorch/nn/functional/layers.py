@@ -30,8 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """Return `input1 @ weight[k] @ input2 + bias[k]` for every output feature k.
 
     Args:
-        input1: shape (*, in1_features).
-        input2: shape (*, in2_features).
+        input1, input2: shapes (*, in1_features) and (*, in2_features).
         weight: shape (out_features, in1_features, in2_features).
         bias: shape (out_features,).
 
@@ -61,8 +60,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for k, each in ((1, input1), (2, input2)):
         if each.shape[-1] != weight.shape[k]:
             raise RuntimeError(
-                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but "
-                "expected "
+                f"bilinear(): input{k} size does not match weight size: got {each.shape[-1]} but expected "
                 f"{weight.shape[k]}"
             )
     outputs, first, second = weight.shape
@@ -124,10 +122,8 @@ def embedding(
         raise
     if dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            "Long, Int; but got "
-            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for "
-            "embedding)"
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for embedding)"
         )
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -161,14 +157,12 @@ def embedding_bag(
         input: integers, shape (bags, length); or all bags one after another, shape (N,).
         weight: shape (num_embeddings, embedding_dim).
         offsets: where each bag begins in an `input` of one dimension.
-        max_norm: rows looked up whose norm is larger are scaled down to it first, in place.
-        norm_type: which norm, the p of the p-norm.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up; not for "max".
         mode: "sum", "mean" or "max".
-        sparse: left out (NotImplementedError).
         per_sample_weights: what to multiply each row with, of the shape of `input`; only for "sum".
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: the row that is left out of its bags.
+        max_norm, norm_type, sparse: as for `embedding`.
 
     Returns:
         A tensor of shape (bags, embedding_dim).
@@ -268,8 +262,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(labels.max()) + 1
     elif labels.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    vectors: Tensor = wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
-    return vectors
+    return wrap((labels[..., None] == np.arange(num_classes)).astype(np.int64, "C"))
 
 
 # Dropout ------------------------------------------------------------------------------------------
@@ -280,10 +273,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`.
 
     Args:
-        input: any shape.
-        p: the probability of an element to be zeroed.
         training: False returns `input` as it is.
-        inplace: write into `input`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -318,10 +308,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
-            "dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, "
-            "and an optional "
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
     return _channels_dropped(input, p, training, inplace, input.ndim == 3)
@@ -339,25 +327,18 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
-            "dimensions, a "
+            f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a "
             "channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
             stacklevel=2,
         )
     if input.ndim == 3:
         warnings.warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
-            "behavior is "
-            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This "
-            "behavior will change "
-            "in a future release to interpret the input as one without a batch dimension, i.e. "
-            "shape (C, H, W). To "
-            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d "
-            "instead.",
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
+            "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
+            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
         )
     return _channels_dropped(input, p, training, inplace)
@@ -375,12 +356,9 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.ndim not in (4, 5):
         warnings.warn(
-            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and "
-            "will result in an "
-            "error in a future release. To retain the behavior and silence this warning, please "
-            "use dropout instead. "
-            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial "
-            "dimensions, a "
+            f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a "
             "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
             stacklevel=2,
         )
@@ -407,11 +385,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return `input` with whole channels set at random to what keeps mean and variance after `selu`.
 
-    Args:
-        input: shape (N, C, *).
-        p: the probability of a channel to be set.
-        training: False to return the input.
-        inplace: whether to write into the input.
+    It has the shape (N, C, *); the other arguments are those of `alpha_dropout`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -503,8 +477,7 @@ def layer_norm(
     Args:
         input: shape (*, *normalized_shape).
         normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance are taken.
-        weight: a factor, shape `normalized_shape`.
-        bias: a summand, shape `normalized_shape`.
+        weight, bias: a factor and a summand, shape `normalized_shape`.
         eps: keeps the division finite.
 
     Raises:
@@ -532,10 +505,8 @@ def rms_norm(
     """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
 
     Args:
-        input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions.
-        weight: a factor, shape `normalized_shape`.
         eps: keeps the division finite; by default the dtype's machine epsilon.
+        the others: as for `layer_norm`.
 
     Raises:
         RuntimeError: the shapes do not fit.
@@ -580,10 +551,8 @@ def batch_norm(
 
     Args:
         input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
+        running_mean, running_var: those of the channels, shape (C,), or None.
+        weight, bias: a factor and a summand for each channel.
         training: take mean and variance of this batch, and move the running ones towards them, in place; otherwise
             take the running ones.
         momentum: by which part these move.
@@ -632,14 +601,8 @@ def instance_norm(
     """Return `input` with each channel of each sample normalised by its own mean and variance.
 
     Args:
-        input: shape (N, C, *).
-        running_mean: the running mean of the channels, shape (C,), or None.
-        running_var: the running variance.
-        weight: a factor for each channel.
-        bias: a summand for each channel.
         use_input_stats: False to normalise by the running statistics; otherwise these, if given, are moved in place.
-        momentum: by which part they move.
-        eps: keeps the divisor from 0.
+        the others: as for `batch_norm`.
 
     Raises:
         ValueError: with `use_input_stats`, a channel of a sample has only one value.
@@ -665,11 +628,8 @@ def group_norm(
     """Return `input` with each group of channels of each sample normalised.
 
     Args:
-        input: shape (N, C, *).
         num_groups: into how many groups the channels are divided.
-        weight: a factor for each channel, shape (C,).
-        bias: a summand for each channel.
-        eps: keeps the divisor from 0.
+        the others: as for `batch_norm`.
 
     Raises:
         RuntimeError: the channels cannot be divided so; shapes or dtypes do not fit.
@@ -697,11 +657,9 @@ def normalize(
     """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
 
     Args:
-        input: any shape.
         p: the exponent of the norm.
         dim: the dimension, or dimensions, of the vectors.
         eps: the least norm that is divided by.
-        out: a tensor to write the result into.
 
     Raises:
         IndexError: there is no such dimension (the default is 1).
@@ -722,9 +680,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     Args:
         input: shape (N, C, *), at least three dimensions; beyond the first and the last channel there are zeros.
         size: over how many channels, of which `size // 2` come before.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+        alpha, beta, k: a factor, an exponent and a summand.
 
     Raises:
         ValueError: there are fewer than three dimensions.

@@ -44,10 +44,8 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both with one shape and dtype; sizes that differ are warned of."""
     if target.shape != input.shape:
         warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}). "
-            "This will likely lead to incorrect results due to broadcasting. Please ensure they "
-            "have the same size.",
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
         shape = _broadcast(input.shape, target.shape)
@@ -62,8 +60,7 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             raise RuntimeError(
-                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) "
-                "at non-singleton "
+                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
                 f"dimension {max(len(a), len(b)) - back}"
             )
     return np.broadcast_shapes(a, b)
@@ -92,10 +89,9 @@ def mse_loss(
     """Return the mean squared error, `mean((input - target) ** 2)`.
 
     Args:
-        input: any shape.
-        target: the same shape.
+        input, target: any shape, the same for both.
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        reduction: "mean", "sum", or "none" for each element's (sample's, pair's) own.
         weight: the same shape, a weight for each element.
 
     Raises:
@@ -152,11 +148,8 @@ def smooth_l1_loss(
     With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
 
     Args:
-        input: any shape.
-        target: the same shape.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
         beta: where squares go over into straight lines; with 0 it is `l1_loss`.
+        the others: as for `mse_loss`.
 
     Raises:
         RuntimeError: `beta` is negative.
@@ -186,15 +179,11 @@ def huber_loss(
 ) -> Tensor:
     """Return the mean squared error, linear where it is large.
 
-    With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else
-    `delta * (|d| - 0.5 * delta)`.
+    With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else `delta * (|d| - 0.5 * delta)`.
 
     Args:
-        input: any shape.
-        target: the same shape.
-        reduction: "mean", "sum", or "none" for each element's own.
         delta: where squares go over into straight lines.
-        weight: the same shape, a weight for each element.
+        the others: as for `mse_loss`.
 
     Raises:
         RuntimeError: `delta` is not positive.
@@ -237,11 +226,9 @@ def binary_cross_entropy(
     The logarithms are at least -100, so that the loss is finite.
 
     Args:
-        input: probabilities, any shape.
-        target: probabilities, the same shape.
+        input, target: probabilities, any shape, the same for both.
         weight: a factor for each element, of a shape that broadcasts.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: elements are not between 0 and 1; the dtypes differ.
@@ -257,8 +244,7 @@ def binary_cross_entropy(
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}) is deprecated. "
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if target.dtype != input.dtype:
@@ -283,11 +269,8 @@ def binary_cross_entropy_with_logits(
 
     Args:
         input: scores, any shape.
-        target: probabilities, the same shape.
-        weight: a factor for each element, of a shape that broadcasts.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
         pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that broadcasts.
+        the others: as for `binary_cross_entropy`.
 
     Raises:
         ValueError: the shapes differ; there is no such reduction.
@@ -322,8 +305,7 @@ def binary_cross_entropy_with_logits(
         if weight is not None:
             loss = (loss * weight).to(target.dtype)
         return loss if reduction == "none" else getattr(loss, reduction)()
-    out: Tensor = ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
-    return out
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 @public("nn.functional.cross_entropy")
@@ -377,8 +359,7 @@ def cross_entropy(
         loss = ops.smoothed_cross_entropy
     else:
         loss = ops.cross_entropy if len(shape) < 3 else ops.cross_entropy_of_places
-    out: Tensor = loss(input, target, weight, ignore_index, reduction, label_smoothing)
-    return out
+    return loss(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _soft_cross_entropy(
@@ -387,9 +368,8 @@ def _soft_cross_entropy(
     """Return the cross entropy of scores and of a probability for each class."""
     if not target.dtype.is_floating_point:
         raise RuntimeError(
-            "Expected floating point type for target with class probabilities, got "
-            f"{target.dtype.tensor_name} (class labels have the shape of input without its "
-            "dimension of classes)"
+            f"Expected floating point type for target with class probabilities, got {target.dtype.tensor_name} (class "
+            "labels have the shape of input without its dimension of classes)"
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
@@ -423,11 +403,7 @@ def nll_loss(
 
     Args:
         input: logarithms of probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
-        target: labels from 0 to C - 1, of shape (), (N,) or (N, d1, d2, ...).
-        weight: a factor for each class, shape (C,); the mean is that over the labels' weights.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: the label that does not count.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        the others: as for `cross_entropy`.
 
     Raises:
         IndexError: a label is no class.
@@ -446,8 +422,7 @@ def nll_loss(
         raise ValueError("Expected 1 or more dimensions (got 0)")
     check_floating("nll_loss_out_frame", input._array)
     _check_labels(input, target, weight)
-    out: Tensor = ops.nll_loss(input, target, weight, ignore_index, reduction)
-    return out
+    return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
@@ -491,8 +466,7 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
 def _check_class_weight(weight: Tensor | None, classes: int) -> None:
     if weight is not None and weight.shape != (classes,):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but "
-            "got weight tensor of "
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
 
@@ -501,8 +475,7 @@ def _refuse_grad(tensor: Tensor | None, function: str, argument: str) -> None:
     """Raise PyTorch's error if a gradient is asked for that does not exist."""
     if tensor is not None and tensor.requires_grad and is_grad_enabled():
         raise RuntimeError(
-            f"The function '{function}' is not differentiable with respect to argument "
-            f"'{argument}'. This input "
+            f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
             "cannot have requires_grad True."
         )
 
@@ -539,10 +512,8 @@ def kl_div(
         reduction = checked_reduction(size_average, reduce, reduction)
     elif reduction == "mean":
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support "
-            "size.'batchmean' divides "
-            "only by the batch size, and aligns with the KL div math definition.'mean' will be "
-            "changed to behave the "
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
             "same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
@@ -573,9 +544,8 @@ def poisson_nll_loss(
         target: the counts.
         log_input: what `input` is.
         full: add Stirling's approximation of log(target!), where target > 1.
-        size_average, reduce: deprecated, see `reduction`.
         eps: keeps the logarithm finite.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -603,8 +573,7 @@ def gaussian_nll_loss(
     It is `0.5 * (log(var) + (input - target) ** 2 / var)`.
 
     Args:
-        input: the means, any shape.
-        target: the same shape.
+        input, target: the means and the values, any shape, the same for both.
         var: the variances: one number, the shape of `input`, that shape with one length of 1 in place of
             another, or without the last length.
         full: add `0.5 * log(2 * pi)`.
@@ -667,12 +636,10 @@ def cosine_embedding_loss(
     It is `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
 
     Args:
-        input1: shape (N, D) or (D,).
-        input2: the same shape.
+        input1, input2: shape (N, D) or (D,), the same for both.
         target: 1 or -1 for each pair, shape (N,) or ().
         margin: the cosine up to which unlike pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each pair's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the shapes do not fit.
@@ -685,20 +652,14 @@ def cosine_embedding_loss(
     if autocast.on:
         input1, input2, target = autocast.raised(input1, input2, target)
     reduction = checked_reduction(size_average, reduce, reduction)
-    if target.ndim == 0:
-        if input1.ndim != 1 or input2.ndim != 1:
-            raise RuntimeError(
-                "0D target tensor expects 1D input tensors, but found inputs with sizes "
-                f"{list(input1.shape)} and {list(input2.shape)}."
-            )
-    elif target.ndim == 1:
-        if input1.ndim != 2 or input2.ndim != 2:
-            raise RuntimeError(
-                "1D target tensor expects 2D input tensors, but found inputs with sizes "
-                f"{list(input1.shape)} and {list(input2.shape)}."
-            )
-    else:
+    dims = target.ndim + 1
+    if dims > 2:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.ndim != dims or input2.ndim != dims:
+        raise RuntimeError(
+            f"{target.ndim}D target tensor expects {dims}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     # The epsilon is of PyTorch's old definition of this loss: it is added to the squares.
     product = (input1 * input2).sum(-1)
     squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
@@ -721,12 +682,10 @@ def margin_ranking_loss(
     """Return the mean of `max(0, -target * (input1 - input2) + margin)`.
 
     Args:
-        input1: scores, any shape.
-        input2: scores, the same shape.
+        input1, input2: scores, any shape, the same for both.
         target: 1 where the first should rank higher, -1 where the second should.
         margin: by how much.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
@@ -742,8 +701,7 @@ def margin_ranking_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            "input1: "
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
@@ -764,8 +722,7 @@ def hinge_embedding_loss(
         input: distances, any shape.
         target: 1 or -1, the same shape.
         margin: the distance from which on unlike pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each element's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -808,8 +765,7 @@ def soft_margin_loss(
         raise RuntimeError(
             f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
         )
-    out: Tensor = ops.soft_margin_loss(input, target, reduction)
-    return out
+    return ops.soft_margin_loss(input, target, reduction)
 
 
 @public("nn.functional.multilabel_soft_margin_loss")
@@ -827,8 +783,7 @@ def multilabel_soft_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: 0 or 1 for each class, the same shape.
         weight: a factor for each class, shape (C,).
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: there is no such reduction.
@@ -864,8 +819,7 @@ def multi_margin_loss(
         p: 1 or 2.
         margin: by how much the label's score should be above the others.
         weight: a factor for each class, shape (C,), that of the label.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2.
@@ -897,8 +851,7 @@ def multi_margin_loss(
     _check_margin("multi_margin_loss_cpu_kernel", input, target)
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {weight.dtype.tensor_name}")
-    out: Tensor = ops.multi_margin_loss(input, target, p, margin, weight, reduction)
-    return out
+    return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
 @public("nn.functional.multilabel_margin_loss")
@@ -910,8 +863,7 @@ def multilabel_margin_loss(
     Args:
         input: scores, shape (N, C) or (C,).
         target: the labels of each sample, then a -1; of the input's shape, int64.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each sample's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the shapes do not fit, or a label is no class.
@@ -935,8 +887,7 @@ def multilabel_margin_loss(
         raise RuntimeError("argument #2 'target' is out of range")
     # (The mean of no samples is 0; in PyTorch it is memory that was not written to.)
     reduction = "sum" if reduction == "mean" and not input._array.size else reduction
-    out: Tensor = ops.multilabel_margin_loss(input, target, reduction)
-    return out
+    return ops.multilabel_margin_loss(input, target, reduction)
 
 
 def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
@@ -946,14 +897,6 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
     check_floating(kernel, input._array)
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
-
-
-def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
-        )
 
 
 @public("nn.functional.triplet_margin_loss")
@@ -972,15 +915,12 @@ def triplet_margin_loss(
     """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
 
     Args:
-        anchor: shape (N, D) or (D,).
-        positive: what should be near, the same shape.
-        negative: what should be far, the same shape.
+        anchor, positive, negative: shape (N, D) or (D,); the second should be near the first, the third far.
         margin: by how much farther.
         p: the norm of the distance.
         eps: added to the differences, so that the gradient exists.
         swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for each triplet's own.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
@@ -998,9 +938,6 @@ def triplet_margin_loss(
     if autocast.on:
         anchor, positive, negative = autocast.raised(anchor, positive, negative)
     reduction = checked_reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
@@ -1021,13 +958,8 @@ def triplet_margin_with_distance_loss(
     """Return `triplet_margin_loss` with any distance.
 
     Args:
-        anchor: shape (N, *) or (*).
-        positive: what should be near, the same shape.
-        negative: what should be far, the same shape.
         distance_function: a function of two tensors; by default `pairwise_distance`.
-        margin: by how much farther.
-        swap: take the distance of positive and negative instead of that to the anchor, where it is smaller.
-        reduction: "mean", "sum", or "none" for each triplet's own.
+        the others: as for `triplet_margin_loss`.
 
     Raises:
         RuntimeError: the numbers of dimensions differ.
@@ -1044,7 +976,11 @@ def triplet_margin_with_distance_loss(
     reduction = checked_reduction(None, None, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -1073,8 +1009,7 @@ def ctc_loss(
         log_probs: log-probabilities of the classes at each moment, as `log_softmax` gives them, shape (T, N, C) or
             (T, C).
         targets: labels, shape (N, S), or those of all targets one after another.
-        input_lengths: of the sequences, (N,): a tensor or a tuple of integers.
-        target_lengths: of the targets.
+        input_lengths, target_lengths: of the sequences and targets, (N,): a tensor or a tuple of integers.
         blank: the class that stands for no label.
         reduction: "mean" (each divided by its target's length), "sum", or "none" for each sequence's own.
         zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
@@ -1108,8 +1043,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     It is `sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps))`.
 
     Args:
-        x1: any shape.
-        x2: a shape that broadcasts with it.
+        x1, x2: any shapes that broadcast.
         dim: the dimension of the vectors.
         eps: the least norm that is divided by.
 
@@ -1131,8 +1065,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 
     Args:
-        x1: shape (N, D) or (D,).
-        x2: a shape that broadcasts with it.
+        x1, x2: shape (N, D) or (D,), or shapes that broadcast.
         p: the exponent of the norm.
         eps: added to the differences, so that the gradient exists.
         keepdim: keep the last dimension, with length 1.

@@ -53,13 +53,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise RuntimeError("Padding length must be divisible by 2")
     if len(widths) > 2 * len(shape):
         raise RuntimeError(
-            "Padding length should be less than or equal to two times the input dimension but got "
-            "padding length "
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        out: Tensor = constant_pad(input, widths, 0 if value is None else value)
-        return out
+        return constant_pad(input, widths, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -77,8 +75,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             for length, pair in zip(shape[-n:], pairs, strict=True)
         ]
     )
-    padded: Tensor = borders[mode, n](input, maps)
-    return padded
+    return borders[mode, n](input, maps)
 
 
 def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> None:
@@ -90,9 +87,8 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
             raise NotImplementedError(f"\"{name}_pad{n}d\" not implemented for 'Bool'")
         if 0 in shape[-n - 1 :]:
             raise RuntimeError(
-                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and "
-                "other non-zero dimensions for input, but "
-                f"got: {list(shape)}"
+                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                f"dimensions for input, but got: {list(shape)}"
             )
     made = [length + sum(pair) for length, pair in zip(shape[-n:], pairs, strict=True)]
     for k in range(n - 1, -1, -1):
@@ -100,9 +96,8 @@ def _check(input: Tensor, mode: str, pairs: list[tuple[int, int]], n: int) -> No
         length = shape[dim]
         if mode == "reflect" and max(before, after) >= length:
             raise RuntimeError(
-                f"Argument #{2 * (n - k) + 2}: Padding size should be less than the corresponding "
-                "input dimension, but got: padding "
-                f"({before}, {after}) at dimension {dim} of input {list(shape)}"
+                f"Argument #{2 * (n - k) + 2}: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
             )
         if mode == "circular":
             if max(before, after) > length:

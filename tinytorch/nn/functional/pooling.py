@@ -90,18 +90,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last two dimensions.
-
-    NaN counts as the largest. Of equal elements the first one gets the gradient.
-
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends, at most half of the window.
-        dilation: the distance of two elements of a window.
-        ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool2d`.
+    """Return the maxima of windows of the last two dimensions of (N, C, H, W) or (C, H, W); see `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -143,18 +132,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the maxima of windows of the last three dimensions.
-
-    NaN counts as the largest. Of equal elements the first one gets the gradient.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends, at most half of the window.
-        dilation: the distance of two elements of a window.
-        ceil_mode: have a last window also where the input fills it in part only.
-        return_indices: return also where in the (flattened) plane the maxima are, for `max_unpool3d`.
+    """Return the maxima of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -225,12 +203,7 @@ def adaptive_max_pool1d_with_indices(
 
 @public("nn.functional.adaptive_max_pool2d")
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the maxima of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
-        return_indices: return also where in the (flattened) plane the maxima are.
+    """Return `adaptive_max_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -259,12 +232,7 @@ def adaptive_max_pool2d_with_indices(
 
 @public("nn.functional.adaptive_max_pool3d", autocast="float32")
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the maxima of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
-        return_indices: return also where in the (flattened) plane the maxima are.
+    """Return `adaptive_max_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -292,11 +260,7 @@ def adaptive_max_pool3d_with_indices(
 
 @public("nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the averages of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
+    """Return `adaptive_avg_pool1d` over the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -311,11 +275,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @public("nn.functional.adaptive_avg_pool3d", autocast="float32")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the averages of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        output_size: how many windows, one int or one for each dimension; None for as many as there are elements.
+    """Return `adaptive_avg_pool1d` over the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or a dimension is empty.
@@ -344,12 +304,10 @@ def avg_pool2d(
 
     Args:
         input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
         padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
         count_include_pad: count the padding among the elements of a window.
         divisor_override: divide sums by this instead of the number of elements.
+        kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -374,16 +332,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the averages of windows of the last three dimensions.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows, one int or one for each dimension.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+    """Return the averages of windows of the last three dimensions of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
 
     Raises:
         RuntimeError: the shape is another; there is no window, or too much padding.
@@ -428,9 +377,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     Args:
         input: shape (N, C, L) or (C, L).
         norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+        kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -444,14 +391,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 @public("nn.functional.lp_pool2d")
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last two dimensions.
-
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Return `lp_pool1d` over windows of the last two dimensions, of (N, C, H, W) or (C, H, W).
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -465,14 +405,7 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 @public("nn.functional.lp_pool3d")
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """Return `sum(x ** norm_type) ** (1 / norm_type)` of windows of the last three dimensions.
-
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        norm_type: the exponent; infinity for the largest absolute value.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Return `lp_pool1d` over windows of the last three dimensions, of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
         RuntimeError: the shape is another, or there is no window.
@@ -556,13 +489,8 @@ def fractional_max_pool3d(
 ) -> Any:
     """Return the maxima of windows of the last three dimensions, whose places are drawn at random.
 
-    Args:
-        input: shape (N, C, D, H, W) or (C, D, H, W).
-        kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's length, a tuple of numbers in (0, 1).
-        return_indices: return also where in the (flattened) plane the maxima are.
-        _random_samples: the random numbers, shape (N, C, 3).
+    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments as
+    `fractional_max_pool2d`.
 
     Raises:
         ValueError: neither `output_size` nor `output_ratio` is given.
@@ -625,9 +553,8 @@ def _unpool_size(
         output_size = output_size[2:]
     if len(output_size) != len(kernel):
         raise ValueError(
-            f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} "
-            "elements, but it has a length of "
-            f"'{len(output_size)}'"
+            f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} elements, but it has a "
+            f"length of '{len(output_size)}'"
         )
     for d, (length, step) in enumerate(zip(usual, strides, strict=True)):
         if not length - step < output_size[d] < length + step:
@@ -646,9 +573,7 @@ def max_unpool1d(
     Args:
         input: the maxima.
         indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+        kernel_size, stride, padding: of the windows that they are from.
         output_size: its spatial lengths, where several would give as many windows.
 
     Raises:
@@ -669,15 +594,7 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool2d` at their places.
-
-    Args:
-        input: the maxima.
-        indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
-        output_size: its spatial lengths, where several would give as many windows.
+    """Return zeros with the maxima of `max_pool2d` at their places; arguments as `max_unpool1d`.
 
     Raises:
         RuntimeError: an index is out of range; the shapes differ.
@@ -698,15 +615,7 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool3d` at their places.
-
-    Args:
-        input: the maxima.
-        indices: where in the (flattened) plane they belong.
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
-        output_size: its spatial lengths, where several would give as many windows.
+    """Return zeros with the maxima of `max_pool3d` at their places; arguments as `max_unpool1d`.
 
     Raises:
         RuntimeError: an index is out of range; the shapes differ.

@@ -18,9 +18,8 @@ __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bi
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _GRID_WARNING = (
-    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-    "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-    "grid_sample for details."
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+    "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
 )
 
 
@@ -92,9 +91,8 @@ def interpolate(
         if mode in _LINEAR:
             raise NotImplementedError(f"Got {n + 2}D input, but {mode} mode needs {_LINEAR[mode]}D input")
     raise NotImplementedError(
-        "Input Error: Only 3D, 4D and 5D input Tensors supported"
-        f" (got {n + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
-        f"lanczos | area | nearest-exact (got {mode})"
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {n + 2}D) for the modes: nearest | linear | "
+        f"bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
 
@@ -109,11 +107,9 @@ def _sizes_or_factors(
             return [size] * n, None
         if len(size) != n:
             raise ValueError(
-                "Input and output must have the same number of spatial dimensions, but got input "
-                "with spatial dimensions of "
-                f"{list(input.shape[2:])} and output size of {size}. "
-                "Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in "
-                "(o1, o2, ...,oK) format."
+                "Input and output must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(input.shape[2:])} and output size of {size}. Please provide input tensor in (N, "
+                "C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
             )
         if not all(hasattr(each, "__index__") for each in size):
             raise TypeError(
@@ -127,11 +123,9 @@ def _sizes_or_factors(
         return None, [scale_factor] * n
     if len(scale_factor) != n:
         raise ValueError(
-            "Input and scale_factor must have the same number of spatial dimensions, but got input "
-            "with spatial dimensions of "
-            f"{list(input.shape[2:])} and scale_factor of shape {scale_factor}. "
-            "Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, "
-            "s2, ...,sK) format."
+            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. Please provide input "
+            "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
         )
     return None, scale_factor
 

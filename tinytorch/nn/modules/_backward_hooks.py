@@ -34,10 +34,8 @@ class BackwardHookFunction(Function):
 class BackwardHooks:
     """The backward hooks of one call of a module, and what they remember between the two steps.
 
-    On the way back the step after the call comes first: it runs the pre-hooks and keeps the
-    gradients of the outputs.
-    The step before the call comes last: it runs the hooks on the gradients of inputs and outputs
-    together.
+    On the way back the step after the call comes first: it runs the pre-hooks and keeps the gradients of the outputs.
+    The step before the call comes last: it runs the hooks on the gradients of inputs and outputs together.
 
     Args:
         module: what the hooks get as their first argument.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from tinytorch.nn.modules.module import Module
 
@@ -29,6 +29,11 @@ def own(*names: str) -> Callable[[Layer], Layer]:
         return layer
 
     return given
+
+
+def unusual(layer: Module, **usual: Any) -> list[str]:
+    """Return those settings of a layer, as it shows them, that are not as usual."""
+    return [f"{name}={getattr(layer, name)}" for name, value in usual.items() if getattr(layer, name) != value]
 
 
 class Shown(Module):

@@ -111,16 +111,12 @@ class Hooking:
     def register_forward_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Run `hook(module, args, output)` after `forward`; what it returns replaces the output.
+        """Run `hook(module, args, output)` after `forward`, and return its handle; a result replaces the output.
 
         Args:
-            hook: the function.
-            prepend: whether it runs before the hooks that are there.
             with_kwargs: call it as `hook(module, args, kwargs, output)`.
             always_call: run it also when the call raised.
-
-        Returns:
-            a handle; its `remove()` takes the hook away.
+            prepend: as for `register_forward_pre_hook`.
 
         Example:
             >>> seen = []
@@ -139,14 +135,11 @@ class Hooking:
         )
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_output)` when the gradients of the outputs are known.
+        """Run `hook(module, grad_output)` when the gradients of the outputs are known, and return its handle.
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_output`.
-            prepend: whether it runs before the hooks that are there.
-
-        Returns:
-            a handle; its `remove()` takes the hook away.
+            prepend: as for `register_forward_pre_hook`.
 
         Example:
             >>> layer = torch.nn.Linear(1, 1)
@@ -158,16 +151,13 @@ class Hooking:
         return _register(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+        """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; return its handle.
 
         Both are tuples with an entry per positional argument and per output, None where there is no gradient.
 
         Args:
             hook: the function; a tuple that it returns replaces `grad_input`.
-            prepend: whether it runs before the hooks that are there.
-
-        Returns:
-            a handle; its `remove()` takes the hook away.
+            prepend: as for `register_forward_pre_hook`.
 
         Raises:
             RuntimeError: the module has hooks of the deprecated kind (`register_backward_hook`).

@@ -32,10 +32,7 @@ class _Inplace(Shown):
 
 
 class ReLU(_Inplace):
-    """max(x, 0), element by element.
-
-    Args:
-        inplace: whether to write into the input.
+    """max(x, 0), element by element; in place with `inplace`, as others that have it.
 
     Example:
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -48,12 +45,7 @@ class ReLU(_Inplace):
 
 
 class Threshold(Shown):
-    """`x` where x > threshold, else `value`.
-
-    Args:
-        threshold: up to here inclusive the input is replaced.
-        value: what replaces it.
-        inplace: whether to write into the input.
+    """`x` where x > threshold, else `value`; arguments as `nn.functional.threshold`.
 
     Example:
         >>> torch.nn.Threshold(0.1, 20)(torch.tensor([0.0, 1.0]))
@@ -77,9 +69,6 @@ class Hardtanh(Shown):
     """`x` clamped to [min_val, max_val].
 
     Args:
-        min_val: the lower bound.
-        max_val: the upper bound.
-        inplace: whether to write into the input.
         min_value, max_value: deprecated names of the bounds.
 
     Raises:
@@ -125,9 +114,6 @@ class Hardtanh(Shown):
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), element by element.
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 8.0]))
         tensor([0., 2., 6.])
@@ -141,10 +127,6 @@ class ReLU6(Hardtanh):
 
 class LeakyReLU(Shown):
     """`x` where x >= 0, else negative_slope * x.
-
-    Args:
-        negative_slope: the slope below 0.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0]))
@@ -203,11 +185,6 @@ class PReLU(Shown):
 class RReLU(Shown):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); after `eval()` their mean.
 
-    Args:
-        lower: the least slope.
-        upper: the greatest.
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  2.0000])
@@ -231,7 +208,6 @@ class ELU(Shown):
 
     Args:
         alpha: minus the limit at minus infinity.
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
@@ -251,11 +227,7 @@ class ELU(Shown):
 
 
 class CELU(ELU):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
-
-    Args:
-        alpha: minus the limit at minus infinity.
-        inplace: whether to write into the input.
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); `alpha` as for `ELU`.
 
     Example:
         >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
@@ -271,9 +243,6 @@ class SELU(_Inplace):
     """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))).
 
     With scale = 1.0507 and alpha = 1.6733, which keep mean 0 and variance 1 from layer to layer.
-
-    Args:
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
@@ -318,9 +287,6 @@ class GELU(Module):
 class SiLU(_Inplace):
     """x * sigmoid(x), also called swish.
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
@@ -334,9 +300,6 @@ class SiLU(_Inplace):
 class Mish(_Inplace):
     """x * tanh(softplus(x)).
 
-    Args:
-        inplace: whether to write into the input.
-
     Example:
         >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
@@ -347,11 +310,14 @@ class Mish(_Inplace):
         return F.mish(input, self.inplace)
 
 
-class Hardsigmoid(_Inplace):
-    """x / 6 + 1 / 2 clamped to [0, 1].
+class _Unshown(_Inplace):
+    def extra_repr(self) -> str:
+        """Return nothing, as PyTorch."""
+        return ""
 
-    Args:
-        inplace: whether to write into the input.
+
+class Hardsigmoid(_Unshown):
+    """x / 6 + 1 / 2 clamped to [0, 1].
 
     Example:
         >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
@@ -362,16 +328,9 @@ class Hardsigmoid(_Inplace):
         """Return the clamped line."""
         return F.hardsigmoid(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch."""
-        return ""
 
-
-class Hardswish(_Inplace):
+class Hardswish(_Unshown):
     """x * hardsigmoid(x).
-
-    Args:
-        inplace: whether to write into the input.
 
     Example:
         >>> torch.nn.Hardswish()(torch.tensor([-4.0, 0.0, 1.5]))
@@ -382,16 +341,9 @@ class Hardswish(_Inplace):
         """Return x * hardsigmoid(x)."""
         return F.hardswish(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return nothing, as PyTorch."""
-        return ""
-
 
 class GLU(Shown):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
-
-    Args:
-        dim: the dimension to halve.
 
     Example:
         >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
@@ -498,52 +450,42 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class Hardshrink(Module):
-    """`x` where |x| > lambd, else 0.
+class _Shrink(Module):
+    """A function with a gap around 0."""
 
-    Args:
-        lambd: half the width of the gap.
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        """Return `lambd`."""
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """`x` where |x| > lambd, else 0.
 
     Example:
         >>> torch.nn.Hardshrink()(torch.tensor([0.25, 1.0]))
         tensor([0., 1.])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Return x with the small values zeroed."""
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        """Return `lambd`."""
-        return str(self.lambd)
 
-
-class Softshrink(Module):
+class Softshrink(_Shrink):
     """sign(x) * max(|x| - lambd, 0).
-
-    Args:
-        lambd: half the width of the gap.
 
     Example:
         >>> torch.nn.Softshrink()(torch.tensor([0.25, 1.0]))
         tensor([0.0000, 0.5000])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Return x drawn towards 0."""
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        """Return `lambd`."""
-        return str(self.lambd)
 
 
 class _AlongDim(Shown):
@@ -573,10 +515,7 @@ class Softmax(_AlongDim):
 
 
 class Softmin(_AlongDim):
-    """Softmax of -x.
-
-    Args:
-        dim: the dimension whose slices sum to 1.
+    """Softmax of -x; `dim` as for `Softmax`.
 
     Example:
         >>> torch.nn.Softmin(dim=-1)(torch.tensor([0.0, 2.0]))
@@ -589,10 +528,7 @@ class Softmin(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    """x - log Σ exp(x), with the sum along `dim`.
-
-    Args:
-        dim: the dimension whose slices' exponentials sum to 1.
+    """x - log Σ exp(x), with the sum along `dim`, which is as for `Softmax`.
 
     Example:
         >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0.0, 0.0]))
@@ -632,8 +568,7 @@ class MultiheadAttention(Module):
         bias: whether the projections have biases.
         add_bias_kv: whether one more key and value are learnt.
         add_zero_attn: whether there is one more key and value of zeros.
-        kdim: length of the last dimension of keys, by default `embed_dim`.
-        vdim: that of values, by default `embed_dim`.
+        kdim, vdim: lengths of the last dimension of keys and values, by default `embed_dim`.
         batch_first: whether inputs and output are (N, L, E) instead of (L, N, E).
         device, dtype: of the parameters.
 

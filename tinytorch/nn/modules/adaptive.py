@@ -104,20 +104,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """Return the log-probabilities of the labels, and minus their mean."""
         batched = target_.dim() > 0
-        if target_.dim() == 1:
-            if input_.size(0) != target_.size(0):
-                raise RuntimeError("Input and target should have the same size in the batch dimension.")
-            if input_.dim() != 2:
-                raise RuntimeError(
-                    f"1D target tensor expects 2D input tensors, but found inputs with size {input_.size()}"
-                )
-        elif target_.dim() == 0:
-            if input_.dim() != 1:
-                raise RuntimeError(
-                    f"0D target tensor expects 1D input tensors, but found inputs with size {input_.size()}"
-                )
-        else:
+        if target_.dim() > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if batched and input_.size(0) != target_.size(0):
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        if input_.dim() != target_.dim() + 1:
+            raise RuntimeError(
+                f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with "
+                f"size {input_.size()}"
+            )
         input = input_ if batched else input_.unsqueeze(0)
         target = target_ if batched else target_.unsqueeze(0)
         if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
@@ -149,8 +144,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for k in range(self.n_clusters):
             of_cluster = head[:, self.shortlist_size + k].unsqueeze(1)
             parts.append(F.log_softmax(self.tail[k](input), dim=1) + of_cluster)
-        out: Tensor = cat(parts, 1)
-        return out
+        return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all classes, `(N, n_classes)`.

@@ -135,17 +135,10 @@ class _BatchNorm(_NormBase):
             if self.momentum is None:  # the mean of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
-        tracks = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if tracks else None,
-            self.running_var if tracks else None,
-            self.weight,
-            self.bias,
-            by_batch,
-            momentum,
-            self.eps,
-        )
+        mean, var = self.running_mean, self.running_var
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -188,10 +181,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for images.
-
-    Shape:
-        `(N, C, H, W)` -> the same.
+    """`BatchNorm1d` for images, `(N, C, H, W)` -> the same.
 
     Example:
         >>> torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
@@ -202,10 +192,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for volumes.
-
-    Shape:
-        `(N, C, D, H, W)` -> the same.
+    """`BatchNorm1d` for volumes, `(N, C, D, H, W)` -> the same.
 
     Example:
         >>> torch.nn.BatchNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
@@ -263,15 +250,10 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm1d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
+    """A `BatchNorm1d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm1d()
+        >>> layer = torch.nn.LazyBatchNorm1d()
         >>> layer(torch.randn(2, 5)).shape[1], layer.num_features
         (5, 5)
     """
@@ -281,15 +263,10 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm2d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm2d`.
+    """A `BatchNorm2d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm2d()
+        >>> layer = torch.nn.LazyBatchNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -299,15 +276,10 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A `BatchNorm3d` that takes `num_features` from its first input.
-
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm3d`.
+    """A `BatchNorm3d` that takes `num_features` from its first input; the other arguments are the same.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyBatchNorm3d()
+        >>> layer = torch.nn.LazyBatchNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
         (5, 5)
     """
@@ -320,9 +292,8 @@ class SyncBatchNorm(_BatchNorm):
     """`BatchNorm1d` for any number of dimensions, over several processes; here there is one, and the batch is its own.
 
     Args:
-        num_features: the number of channels.
         process_group: kept, and not used.
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `BatchNorm1d`.
+        the others: as for `BatchNorm1d`.
 
     Shape:
         `(N, C, *)` -> the same.
@@ -380,23 +351,14 @@ class SyncBatchNorm(_BatchNorm):
         """
         converted = module
         if isinstance(module, _BatchNorm):
-            converted = SyncBatchNorm(
-                module.num_features,
-                module.eps,
-                module.momentum,
-                module.affine,
-                module.track_running_stats,
-                process_group,
-                bias=module.bias is not None,
-            )
+            settings = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
+            converted = SyncBatchNorm(*settings, process_group, bias=module.bias is not None)
             if module.affine:
                 with no_grad():
                     converted.weight = module.weight
                     converted.bias = module.bias
-            converted.running_mean = module.running_mean
-            converted.running_var = module.running_var
-            converted.num_batches_tracked = module.num_batches_tracked
-            converted.training = module.training
+            for name in ("running_mean", "running_var", "num_batches_tracked", "training"):
+                setattr(converted, name, getattr(module, name))
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted

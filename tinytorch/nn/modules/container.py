@@ -33,7 +33,19 @@ def _renumber(modules: dict[str, Any]) -> OrderedDict[str, Any]:
     return OrderedDict((str(i), module) for i, module in enumerate(modules.values()))
 
 
-class Sequential(Module):
+class _Row(Module):
+    """Modules one after another."""
+
+    _modules: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+
+class Sequential(_Row):
     """Modules in a row: each gets the output of the one before.
 
     Args:
@@ -47,8 +59,6 @@ class Sequential(Module):
         >>> net[1], len(net[:2])
         (ReLU(), 2)
     """
-
-    _modules: dict[str, Any]
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -81,12 +91,6 @@ class Sequential(Module):
         for name in names:
             delattr(self, name)
         self._modules = _renumber(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
 
     def __add__(self, other: Sequential) -> Sequential:
         return Sequential(*self, *self._other(other))
@@ -179,7 +183,7 @@ def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
     modules[str(index)] = module
 
 
-class ModuleList(Module):
+class ModuleList(_Row):
     """Modules in a list, which registers them; it has no `forward` of its own.
 
     Args:
@@ -192,8 +196,6 @@ class ModuleList(Module):
           (0-2): 3 x Linear(in_features=4, out_features=4, bias=True)
         )
     """
-
-    _modules: dict[str, Any]
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -213,12 +215,6 @@ class ModuleList(Module):
         for i in range(size)[idx] if isinstance(idx, slice) else [_position(idx, size)]:
             delattr(self, str(i))
         self._modules = _renumber(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))

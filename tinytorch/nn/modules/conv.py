@@ -10,7 +10,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import own
+from tinytorch.nn.modules._family import own, unusual
 from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.modules.utils import _ntuple, _reverse_repeat_tuple, _single
@@ -86,10 +86,8 @@ class _ConvNd(Module):
         if transposed:
             first, second = in_channels, out_channels // groups
         self.weight = Parameter(empty((first, second, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -112,21 +110,12 @@ class _ConvNd(Module):
 
     def extra_repr(self) -> str:
         """Return the settings, those with their default left out."""
-        dims = len(self.kernel_size)
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != (0,) * dims:
-            text += f", padding={self.padding}"
-        if self.dilation != (1,) * dims:
-            text += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * dims:
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
+        zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
+        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        shown += unusual(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
         if self.bias is None:
-            text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+            shown.append("bias=False")
+        return ", ".join(shown + unusual(self, padding_mode="zeros"))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -170,23 +159,7 @@ class _Conv(_ConvNd):
 
 @own("__init__", "_conv_forward", "forward")
 class Conv1d(_Conv):
-    """A convolution (cross-correlation) of signals.
-
-    Args:
-        in_channels: C, the channels of the input.
-        out_channels: O, the channels of the output.
-        kernel_size: k.
-        stride: how far the kernel moves from place to place.
-        padding: how much is added on both sides; "valid" is nothing, "same" as much as keeps the length.
-        dilation: the distance of the kernel's elements.
-        groups: channels are convolved in so many groups apart.
-        bias: whether to add a bias.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
-        device, dtype: of the parameters.
-
-    Attributes:
-        weight: `(O, C / groups, k)`, from U(-b, b) with b = 1 / sqrt(C / groups * k).
-        bias: `(O,)`, from the same, or None.
+    """A convolution (cross-correlation) of signals; arguments and attributes as `Conv2d`.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
@@ -208,8 +181,7 @@ class Conv2d(_Conv):
     """A convolution (cross-correlation) of images.
 
     Args:
-        in_channels: C, the channels of the input.
-        out_channels: O, the channels of the output.
+        in_channels, out_channels: C and O, the channels of input and output.
         kernel_size: one number, or height and width; so are all settings.
         stride: how far the kernel moves from place to place.
         padding: how much is added on each side; "valid" is nothing, "same" as much as keeps the size.
@@ -241,11 +213,7 @@ class Conv2d(_Conv):
 
 @own("__init__", "_conv_forward", "forward")
 class Conv3d(_Conv):
-    """A convolution (cross-correlation) of volumes; arguments as `Conv2d`.
-
-    Attributes:
-        weight: `(O, C / groups, kD, kH, kW)`.
-        bias: `(O,)`, or None.
+    """A convolution (cross-correlation) of volumes; arguments and attributes as `Conv2d`.
 
     Shape:
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.
@@ -338,11 +306,7 @@ class _ConvTranspose(_ConvTransposeNd):
 
 @own("__init__", "forward")
 class ConvTranspose1d(_ConvTranspose):
-    """A transposed convolution of signals; arguments as `ConvTranspose2d`.
-
-    Attributes:
-        weight: `(C, O / groups, k)`.
-        bias: `(O,)`, or None.
+    """A transposed convolution of signals; arguments and attributes as `ConvTranspose2d`.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> `(N, O, M)` or `(O, M)`.
@@ -361,17 +325,11 @@ class ConvTranspose2d(_ConvTranspose):
     """A transposed convolution of images, from the size of a convolution's output to that of its input.
 
     Args:
-        in_channels: C, the channels of the input.
-        out_channels: O, the channels of the output.
-        kernel_size: one number, or height and width; so are all settings.
         stride: the distance of what neighbours in the input add to.
         padding: how much is cut off on each side.
         output_padding: rows and columns added at one side.
-        groups: channels are convolved in so many groups apart.
-        bias: whether to add a bias.
-        dilation: the distance of the kernel's elements.
         padding_mode: "zeros".
-        device, dtype: of the parameters.
+        the others: as for `Conv2d`.
 
     Attributes:
         weight: `(C, O / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(O / groups * kH * kW).
@@ -398,11 +356,7 @@ class ConvTranspose2d(_ConvTranspose):
 
 @own("__init__", "forward")
 class ConvTranspose3d(_ConvTranspose):
-    """A transposed convolution of volumes; arguments as `ConvTranspose2d`.
-
-    Attributes:
-        weight: `(C, O / groups, kD, kH, kW)`.
-        bias: `(O,)`, or None.
+    """A transposed convolution of volumes; arguments and attributes as `ConvTranspose2d`.
 
     Shape:
         `(N, C, D, H, W)` or `(C, D, H, W)` -> `(N, O, D', H', W')` or `(O, D', H', W')`.

@@ -10,11 +10,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class CosineSimilarity(Module):
-    """x1 · x2 / (|x1| |x2|) along a dimension.
-
-    Args:
-        dim: the dimension of the vectors.
-        eps: the least length, against division by 0.
+    """x1 · x2 / (|x1| |x2|) along a dimension; arguments as `cosine_similarity`.
 
     Example:
         >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0]]))
@@ -32,12 +28,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension.
-
-    Args:
-        p: which norm.
-        eps: is added to the differences, against division by 0.
-        keepdim: whether the last dimension stays, of length 1.
+    """The p-norm of x1 - x2 + eps along the last dimension; arguments as `pairwise_distance`.
 
     Example:
         >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))

@@ -21,11 +21,7 @@ class _DropoutNd(Shown):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability `p` and divides the others by 1 - p; idle after `eval()`.
-
-    Args:
-        p: the probability of an element to be zeroed.
-        inplace: whether to write into the input.
+    """Zeroes elements with probability `p` and divides the others by 1 - p; idle after `eval()`, in place if `inplace`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -47,11 +43,7 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, L)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, L)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -67,11 +59,7 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, H, W)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, H, W)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -87,11 +75,7 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout3d(_DropoutNd):
-    """`Dropout` of whole channels, in an input `(N, C, D, H, W)`.
-
-    Args:
-        p: the probability of a channel to be zeroed.
-        inplace: whether to write into the input.
+    """`Dropout` of whole channels, with probability `p`, in an input `(N, C, D, H, W)`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -110,7 +94,6 @@ class AlphaDropout(_DropoutNd):
     """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance stay.
 
     Args:
-        p: the probability of an element to be dropped.
         inplace: has no meaning here, as in PyTorch.
 
     Raises:
@@ -130,11 +113,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels, the second dimension.
-
-    Args:
-        p: the probability of a channel to be dropped.
-        inplace: has no meaning here, as in PyTorch.
+    """`AlphaDropout` of whole channels, the second dimension, with probability `p`.
 
     Raises:
         ValueError: `p` is not between 0 and 1.

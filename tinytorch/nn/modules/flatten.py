@@ -27,8 +27,7 @@ class Flatten(Shown):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the flattened tensor, a view where that is possible."""
-        flat: Tensor = input.flatten(self.start_dim, self.end_dim)
-        return flat
+        return input.flatten(self.start_dim, self.end_dim)
 
 
 class Unflatten(Shown):
@@ -61,5 +60,4 @@ class Unflatten(Shown):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the tensor with its dimension split."""
-        split: Tensor = input.unflatten(self.dim, self.unflattened_size)
-        return split
+        return input.unflatten(self.dim, self.unflattened_size)

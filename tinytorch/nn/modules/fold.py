@@ -15,14 +15,7 @@ SizeOrInt = int | Sequence[int]
 
 
 class Fold(Shown):
-    """Adds sliding blocks, given as columns, up to images.
-
-    Args:
-        output_size: height and width of the images.
-        kernel_size: of a block.
-        dilation: the distance of a block's elements.
-        padding: how much is cut off on each side.
-        stride: the distance of the blocks.
+    """Adds sliding blocks, given as columns, up to images; arguments as `nn.functional.fold`.
 
     Shape:
         `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; both also without N.
@@ -49,13 +42,7 @@ class Fold(Shown):
 
 
 class Unfold(Shown):
-    """Returns the sliding blocks of images as columns.
-
-    Args:
-        kernel_size: of a block.
-        dilation: the distance of a block's elements.
-        padding: zeros on each side.
-        stride: the distance of the blocks.
+    """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
     Shape:
         `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; both also without N.

@@ -82,33 +82,23 @@ class _InstanceNorm(_NormBase):
         return self._normalised(input)
 
     def _normalised(self, input: Tensor) -> Tensor:
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
+        by_input = self.training or not self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
+        mean, var = self.running_mean, self.running_var
+        return F.instance_norm(input, mean, var, self.weight, self.bias, by_input, momentum, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, for each channel of each sample.
 
     Args:
-        num_features: the number of channels.
-        eps: keeps the divisor from 0.
         momentum: by which part running statistics move.
         affine: whether there is a weight (and a bias).
         track_running_stats: whether there are running statistics, which are used in evaluation.
-        device, dtype: of the parameters.
-        bias: whether there is a bias, if there is a weight.
+        the others: as for `BatchNorm1d`.
 
     Attributes:
-        weight, bias: of shape `(num_features,)`, 1 and 0 at first; or None.
-        running_mean, running_var: of shape `(num_features,)`, 0 and 1 at first; or None.
+        weight, bias, running_mean, running_var: as those of `BatchNorm1d`, or None.
 
     Shape:
         `(N, C, L)` or `(C, L)` -> the same.
@@ -126,10 +116,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` for images.
-
-    Shape:
-        `(N, C, H, W)` or `(C, H, W)` -> the same.
+    """`InstanceNorm1d` for images, `(N, C, H, W)` or `(C, H, W)` -> the same.
 
     Example:
         >>> torch.nn.InstanceNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
@@ -140,10 +127,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` for volumes.
-
-    Shape:
-        `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
+    """`InstanceNorm1d` for volumes, `(N, C, D, H, W)` or `(C, D, H, W)` -> the same.
 
     Example:
         >>> torch.nn.InstanceNorm3d(3)(torch.randn(2, 3, 4, 4, 2)).shape
@@ -156,14 +140,10 @@ class InstanceNorm3d(_InstanceNorm):
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm1d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm1d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm1d()
+        >>> layer = torch.nn.LazyInstanceNorm1d()
         >>> layer(torch.randn(2, 5, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -175,14 +155,10 @@ class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm2d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm2d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm2d()
+        >>> layer = torch.nn.LazyInstanceNorm2d()
         >>> layer(torch.randn(2, 5, 3, 3)).shape[1], layer.num_features
         (5, 5)
     """
@@ -194,14 +170,10 @@ class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm3d` that takes `num_features` from its first input.
 
-    Args:
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as in `InstanceNorm3d`, but `affine` and
-            `track_running_stats` are True by default.
+    The other arguments are the same, but `affine` and `track_running_stats` are True by default.
 
     Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     layer = torch.nn.LazyInstanceNorm3d()
+        >>> layer = torch.nn.LazyInstanceNorm3d()
         >>> layer(torch.randn(2, 5, 3, 3, 2)).shape[1], layer.num_features
         (5, 5)
     """

@@ -55,8 +55,7 @@ class LazyModuleMixin:
     def _load_member(self, name: str, tensor: Tensor, key: str, loaded: Any, assign: bool) -> str | None:
         if is_lazy(tensor) and is_lazy(loaded):
             return None  # neither has anything
-        found: str | None = super()._load_member(name, tensor, key, loaded, assign)  # type: ignore[misc]
-        return found
+        return super()._load_member(name, tensor, key, loaded, assign)  # type: ignore[misc]
 
     def _lazy_load_hook(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,

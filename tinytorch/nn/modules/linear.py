@@ -37,8 +37,7 @@ class Linear(Module):
     """y = x Wᵀ + b.
 
     Args:
-        in_features: length of the last dimension of the input.
-        out_features: length of the last dimension of the output.
+        in_features, out_features: lengths of the last dimension of input and output.
         bias: whether to add b.
         device, dtype: of the parameters.
 
@@ -67,10 +66,8 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -106,9 +103,7 @@ class Bilinear(Module):
     """y_k = x1ᵀ W_k x2 + b_k.
 
     Args:
-        in1_features: length of the last dimension of the first input.
-        in2_features: length of the last dimension of the second input.
-        out_features: length of the last dimension of the output.
+        in1_features, in2_features, out_features: lengths of the last dimension of the inputs and of the output.
         bias: whether to add b.
         device, dtype: of the parameters.
 
@@ -146,10 +141,8 @@ class Bilinear(Module):
         self.out_features = out_features
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -178,8 +171,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Args:
         out_features: length of the last dimension of the output.
-        bias: whether to add a bias.
-        device, dtype: of the parameters.
+        the others: as for `Linear`.
 
     Example:
         >>> layer = torch.nn.LazyLinear(3)

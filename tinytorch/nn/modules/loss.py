@@ -50,11 +50,11 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|x - y|.
+    """|x - y|, reduced over all elements; other losses are reduced over theirs: samples, pairs or triplets.
 
     Args:
         size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+        reduction: "mean", "sum", or "none".
 
     Example:
         >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -67,11 +67,7 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(x - y)².
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """(x - y)²; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -84,12 +80,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2.
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
-        beta: where the square ends and the line begins.
+    """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2; arguments as `nn.functional.smooth_l1_loss`.
 
     Example:
         >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -108,11 +99,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2).
-
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-        delta: where the square ends and the line begins.
+    """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2); arguments as `nn.functional.huber_loss`.
 
     Raises:
         TypeError: `delta` is no number.
@@ -136,11 +123,7 @@ class HuberLoss(_Loss):
 class KLDivLoss(_Loss):
     """y * (log y - x), with x the logarithms of the probabilities that the model gives.
 
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" over all elements, "sum", "none", or "batchmean": the sum over the number
-            of samples, which is the divergence.
-        log_target: whether the target comes as logarithms, too.
+    Arguments as `nn.functional.kl_div`.
 
     Example:
         >>> y = torch.tensor([[0.5, 0.5]])
@@ -166,11 +149,7 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the logarithms of the classes' probabilities (from `LogSoftmax`).
 
-    Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: targets with this value count nothing.
-        reduction: "mean" (weighted), "sum", or "none".
+    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
@@ -200,12 +179,7 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
 
-    Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: targets with this value count nothing (class indices only).
-        reduction: "mean" (weighted), "sum", or "none".
-        label_smoothing: the share of the target's probability that is spread evenly over all classes.
+    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
@@ -233,22 +207,14 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
         return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+            input, target, self.weight, None, self.ignore_index, None, self.reduction, self.label_smoothing
         )
 
 
 class BCELoss(_WeightedLoss):
     """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
 
-    Args:
-        weight: a factor per element, broadcast over the batch.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    Arguments as `nn.functional.binary_cross_entropy`.
 
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
@@ -263,11 +229,7 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), without the rounding and overflow of doing it in two steps.
 
-    Args:
-        weight: a factor per element, broadcast over the batch.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
-        pos_weight: a factor of the positive class's term, broadcast.
+    Arguments as `nn.functional.binary_cross_entropy_with_logits`.
 
     Example:
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -297,14 +259,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - y * x, the loss of counts y whose expectation is exp(x).
-
-    Args:
-        log_input: whether x is the logarithm of the expectation; else the loss is x - y * log(x + eps).
-        full: whether to add Stirling's approximation of log(y!).
-        size_average, reduce: deprecated, see `reduction`.
-        eps: keeps log(x) finite where `log_input` is False.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """exp(x) - y * x, the loss of counts y whose expectation is exp(x); arguments as `nn.functional.poisson_nll_loss`.
 
     Example:
         >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
@@ -335,10 +290,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """(log(var) + (x - y)² / var) / 2, the loss of values y of mean x and variance var.
 
-    Args:
-        full: whether to add log(2π) / 2.
-        eps: the least variance.
-        reduction: "mean" or "sum" over all elements, or "none".
+    Arguments as `nn.functional.gaussian_nll_loss`.
 
     Example:
         >>> mean, value, variance = torch.zeros(2), torch.ones(2), torch.ones(2)
@@ -359,10 +311,7 @@ class GaussianNLLLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
 
-    Args:
-        margin: from this distance on dissimilar pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    Arguments as `nn.functional.hinge_embedding_loss`.
 
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
@@ -381,11 +330,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-y * x)), with y = 1 or -1.
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """log(1 + exp(-y * x)), with y = 1 or -1; arguments as `L1Loss`.
 
     Example:
         >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]))
@@ -400,10 +345,7 @@ class SoftMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """`BCEWithLogitsLoss`, averaged over the classes of each sample.
 
-    Args:
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+    Arguments as `nn.functional.multilabel_soft_margin_loss`.
 
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
@@ -418,12 +360,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class MultiMarginLoss(_WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
 
-    Args:
-        p: the exponent, 1 or 2.
-        margin: by how much the score of the right class is to exceed the others.
-        weight: a factor per class, `(C,)`.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+    Arguments as `nn.functional.multi_margin_loss`.
 
     Raises:
         ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
@@ -460,10 +397,7 @@ class MultiMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Loss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
-    Args:
-        margin: up to this similarity dissimilar pairs cost nothing.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the pairs, or "none".
+    Arguments as `nn.functional.cosine_embedding_loss`.
 
     Example:
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
@@ -485,10 +419,7 @@ class CosineEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 is to be the greater, else -1.
 
-    Args:
-        margin: by how much.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over all elements, or "none".
+    Arguments as `nn.functional.margin_ranking_loss`.
 
     Example:
         >>> ranking = torch.nn.MarginRankingLoss()
@@ -510,13 +441,7 @@ class MarginRankingLoss(_Loss):
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
 
-    Args:
-        margin: by how much the negative is to be farther away.
-        p: which norm.
-        eps: is added to the differences, against division by 0.
-        swap: whether to take d(positive, negative) where that is the smaller.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the triplets, or "none".
+    Arguments as `nn.functional.triplet_margin_loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -549,26 +474,12 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss."""
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+        distance = self.margin, self.p, self.eps, self.swap
+        return F.triplet_margin_loss(anchor, positive, negative, *distance, reduction=self.reduction)
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with any distance.
-
-    Args:
-        distance_function: takes two batches of vectors, returns a distance each; `PairwiseDistance()` by default.
-        margin: by how much the negative is to be farther away.
-        swap: whether to take the distance of positive and negative where that is the smaller.
-        reduction: "mean" or "sum" over the triplets, or "none".
+    """`TripletMarginLoss` with any distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
 
     Raises:
         ValueError: the margin is not positive.
@@ -616,10 +527,7 @@ def _require_margin(name: str, margin: float) -> None:
 class CTCLoss(_Loss):
     """Minus the log-probability that alignments of a sequence give its target, without saying when each label comes.
 
-    Args:
-        blank: the class that stands for no label.
-        reduction: "mean" over the sequences (each divided by its target's length), "sum", or "none".
-        zero_infinity: 0 for targets that are too long for their sequences, and no gradient, instead of infinity.
+    Arguments as `nn.functional.ctc_loss`.
 
     Shape:
         log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or one after another, lengths `(N,)` of sequences and
@@ -648,11 +556,7 @@ class CTCLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label of the sample and another class.
-
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean" or "sum" over the samples, or "none".
+    """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
     Shape:
         scores `(N, C)` or `(C,)`, labels of that shape, then a -1 -> `()`, or `(N,)` for "none".
@@ -669,10 +573,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, which takes images too; deprecated.
-
-    Args:
-        weight, size_average, ignore_index, reduce, reduction: as in `NLLLoss`.
+    """`NLLLoss`, which takes images too, and has its arguments; deprecated.
 
     Example:
         >>> issubclass(torch.nn.NLLLoss2d, torch.nn.NLLLoss)

@@ -100,15 +100,9 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Run `hook(module, args, output)` after the call of every module, ahead of its own hooks.
+    """Run `hook(module, args, output)` after the call of every module, ahead of its own hooks; return its handle.
 
-    Args:
-        hook: the function; what it returns replaces the output.
-        with_kwargs: call it as `hook(module, args, kwargs, output)`.
-        always_call: run it also when the call raised.
-
-    Returns:
-        a handle; its `remove()` takes the hook away.
+    The arguments are those of `Module.register_forward_hook`.
 
     Example:
         >>> from tinytorch.nn.modules.module import register_module_forward_hook
@@ -182,9 +176,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     def refuse() -> TypeError:
         got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
         return TypeError(
-            f"to() received an invalid combination of arguments - got ({got}), but expected one "
-            "of: (device=None, dtype=None, non_blocking=False), (dtype, non_blocking=False), "
-            "(tensor, non_blocking=False)"
+            f"to() received an invalid combination of arguments - got ({got}), but expected one of: (device=None, "
+            "dtype=None, non_blocking=False), (dtype, non_blocking=False), (tensor, non_blocking=False)"
         )
 
     names = ["device", "dtype", "non_blocking", "copy"]
@@ -290,7 +283,6 @@ class Module(Hooking, Saving):
         """Register a tensor that belongs to the module but is not trained, such as a running mean.
 
         Args:
-            name: the attribute it becomes.
             tensor: the buffer; None keeps the name and is left out of `state_dict`.
             persistent: whether `state_dict` has it.
 
@@ -322,7 +314,6 @@ class Module(Hooking, Saving):
         """Register a parameter, which then is an attribute of this name.
 
         Args:
-            name: the attribute it becomes.
             param: the parameter; None keeps the name (a layer without bias).
 
         Raises:
@@ -518,8 +509,6 @@ class Module(Hooking, Saving):
         """Put `module` at a path such as "features.0".
 
         Args:
-            target: the path.
-            module: what goes there.
             strict: whether there must be one already.
 
         Raises:

@@ -16,7 +16,26 @@ from tinytorch.ops.create import empty
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
+class _Norm(Module):
+    """Has a weight and a bias, or None in their places."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def _make(self, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
+        for name, each in wanted.items():
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if each else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0 again."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Norm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions of each sample.
 
     Args:
@@ -40,9 +59,6 @@ class LayerNorm(Module):
         Ba et al., "Layer normalization", 2016.
     """
 
-    weight: Tensor | None
-    bias: Tensor | None
-
     def __init__(
         self,
         normalized_shape: Any,
@@ -58,20 +74,8 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if elementwise_affine and wanted:
-                values = empty(self.normalized_shape, device=device, dtype=dtype)
-                self.register_parameter(name, Parameter(values))
-            else:
-                self.register_parameter(name, None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0 again."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        self._make(self.normalized_shape, device, dtype, **wanted)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -89,10 +93,9 @@ class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) * weight, over the last dimensions of each sample.
 
     Args:
-        normalized_shape: the lengths of these dimensions, or of the only one.
         eps: keeps the divisor from 0; by default the dtype's machine epsilon.
         elementwise_affine: whether there is a weight.
-        device, dtype: of the weight.
+        the others: as for `LayerNorm`.
 
     Attributes:
         weight: of shape `normalized_shape`, 1 at first; or None.
@@ -144,16 +147,13 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over each group of channels of each sample.
 
     Args:
         num_groups: into how many groups the channels are divided.
         num_channels: the number of channels.
-        eps: keeps the divisor from 0.
-        affine: whether there is a weight (and a bias).
-        device, dtype: of the parameters.
-        bias: whether there is a bias.
+        the others: as for `BatchNorm1d`.
 
     Attributes:
         weight, bias: of shape `(num_channels,)`, 1 and 0 at first; or None.
@@ -171,9 +171,6 @@ class GroupNorm(Module):
     Source:
         Wu and He, "Group Normalization", 2018.
     """
-
-    weight: Tensor | None
-    bias: Tensor | None
 
     def __init__(
         self,
@@ -193,17 +190,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0 again."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._make(num_channels, device, dtype, weight=affine, bias=affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -220,11 +207,7 @@ class GroupNorm(Module):
 class LocalResponseNorm(Module):
     """x / (k + alpha * mean(x²)) ** beta, the mean over `size` neighbouring channels.
 
-    Args:
-        size: over how many channels.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+    Arguments as `nn.functional.local_response_norm`.
 
     Shape:
         `(N, C, *)` -> the same.
@@ -258,9 +241,7 @@ class CrossMapLRN2d(Module):
 
     Args:
         size: by which `alpha` is divided; `(size - 1) // 2` channels before and after are added up.
-        alpha: a factor.
-        beta: an exponent.
-        k: a summand.
+        alpha, beta, k: as for `LocalResponseNorm`.
 
     Shape:
         `(N, C, H, W)` -> the same.

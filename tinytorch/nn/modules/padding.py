@@ -122,10 +122,9 @@ class CircularPad3d(_CircularPad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Adds a border to the last dimension that holds one value.
+    """Adds a border to the last dimension that holds one value; `padding` as for `CircularPad1d`.
 
     Args:
-        padding: its widths, one int or (left, right); negative ones cut off.
         value: what the border holds.
 
     Example:
@@ -137,11 +136,7 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """Adds a border to the last two dimensions that holds one value.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
-        value: what the border holds.
+    """Adds a border to the last two dimensions that holds one value; `padding` as for `CircularPad2d`.
 
     Example:
         >>> torch.nn.ConstantPad2d(1, 2.5)(torch.ones(1, 1, 3, 3)).shape
@@ -152,11 +147,7 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """Adds a border to the last three dimensions that holds one value.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
-        value: what the border holds.
+    """Adds a border to the last three dimensions that holds one value; `padding` as for `CircularPad3d`.
 
     Example:
         >>> torch.nn.ConstantPad3d(1, 2.5)(torch.ones(1, 1, 3, 3, 3)).shape
@@ -167,10 +158,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Adds a border to the last dimension that mirrors what is inside of the last element.
-
-    Args:
-        padding: its widths, one int or (left, right); negative ones cut off.
+    """Adds a border to the last dimension that mirrors what is inside of the last element; see `CircularPad1d`.
 
     Example:
         >>> torch.nn.ReflectionPad1d(1)(torch.ones(1, 1, 3)).shape
@@ -181,10 +169,7 @@ class ReflectionPad1d(_ReflectionPad):
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Adds a border to the last two dimensions that mirrors what is inside of the last element.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
+    """Adds a border to the last two dimensions that mirrors what is inside of the last element; see `CircularPad2d`.
 
     Example:
         >>> torch.nn.ReflectionPad2d(1)(torch.ones(1, 1, 3, 3)).shape
@@ -195,10 +180,7 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Adds a border to the last three dimensions that mirrors what is inside of the last element.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
+    """Adds a border to the last three dimensions that mirrors what is inside of the last element; see `CircularPad3d`.
 
     Example:
         >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
@@ -209,10 +191,7 @@ class ReflectionPad3d(_ReflectionPad):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Adds a border to the last dimension that repeats the last element.
-
-    Args:
-        padding: its widths, one int or (left, right); negative ones cut off.
+    """Adds a border to the last dimension that repeats the last element; `padding` as for `CircularPad1d`.
 
     Example:
         >>> torch.nn.ReplicationPad1d(1)(torch.ones(1, 1, 3)).shape
@@ -223,10 +202,7 @@ class ReplicationPad1d(_ReplicationPad):
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Adds a border to the last two dimensions that repeats the last element.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
+    """Adds a border to the last two dimensions that repeats the last element; `padding` as for `CircularPad2d`.
 
     Example:
         >>> torch.nn.ReplicationPad2d(1)(torch.ones(1, 1, 3, 3)).shape
@@ -237,10 +213,7 @@ class ReplicationPad2d(_ReplicationPad):
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Adds a border to the last three dimensions that repeats the last element.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
+    """Adds a border to the last three dimensions that repeats the last element; `padding` as for `CircularPad3d`.
 
     Example:
         >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape
@@ -251,10 +224,7 @@ class ReplicationPad3d(_ReplicationPad):
 
 
 class ZeroPad1d(_ZeroPad):
-    """Adds a border to the last dimension that holds zeros.
-
-    Args:
-        padding: its widths, one int or (left, right); negative ones cut off.
+    """Adds a border to the last dimension that holds zeros; `padding` as for `CircularPad1d`.
 
     Example:
         >>> torch.nn.ZeroPad1d(1)(torch.ones(1, 1, 3)).shape
@@ -265,10 +235,7 @@ class ZeroPad1d(_ZeroPad):
 
 
 class ZeroPad2d(_ZeroPad):
-    """Adds a border to the last two dimensions that holds zeros.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom); negative ones cut off.
+    """Adds a border to the last two dimensions that holds zeros; `padding` as for `CircularPad2d`.
 
     Example:
         >>> torch.nn.ZeroPad2d(1)(torch.ones(1, 1, 3, 3)).shape
@@ -279,10 +246,7 @@ class ZeroPad2d(_ZeroPad):
 
 
 class ZeroPad3d(_ZeroPad):
-    """Adds a border to the last three dimensions that holds zeros.
-
-    Args:
-        padding: its widths, one int or (left, right, top, bottom, front, back); negative ones cut off.
+    """Adds a border to the last three dimensions that holds zeros; `padding` as for `CircularPad3d`.
 
     Example:
         >>> torch.nn.ZeroPad3d(1)(torch.ones(1, 1, 3, 3, 3)).shape

@@ -14,9 +14,7 @@ class DataParallel(Module):
 
     Args:
         module: what to call; its state is below "module." in `state_dict`.
-        device_ids: has no effect.
-        output_device: has no effect.
-        dim: has no effect.
+        device_ids, output_device, dim: have no effect.
 
     Example:
         >>> list(torch.nn.DataParallel(torch.nn.Linear(2, 3)).state_dict())

@@ -47,15 +47,7 @@ class _MaxPool(Shown):
 
 
 class MaxPool1d(_MaxPool):
-    """Takes the maxima of windows of the last dimension; see `nn.functional.max_pool1d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends.
-        dilation: the distance of two elements of a window.
-        return_indices: return also where the maxima are.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the maxima of windows of the last dimension; arguments as `nn.functional.max_pool1d`.
 
     Example:
         >>> torch.nn.MaxPool1d(2)(torch.ones(1, 4)).shape
@@ -69,15 +61,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """Takes the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends.
-        dilation: the distance of two elements of a window.
-        return_indices: return also where the maxima are.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the maxima of windows of the last two dimensions; arguments as `nn.functional.max_pool2d`.
 
     Example:
         >>> torch.nn.MaxPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -91,15 +75,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Takes the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: how far they reach beyond the ends.
-        dilation: the distance of two elements of a window.
-        return_indices: return also where the maxima are.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the maxima of windows of the last three dimensions; arguments as `nn.functional.max_pool3d`.
 
     Example:
         >>> torch.nn.MaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -128,12 +104,7 @@ class _MaxUnpool(Shown):
 
 @own("__init__")
 class MaxUnpool1d(_MaxUnpool):
-    """Puts maxima back where `MaxPool1d` found them, among zeros.
-
-    Args:
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+    """Puts maxima back where `MaxPool1d` found them, among zeros; arguments as `nn.functional.max_unpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool1d(2, return_indices=True), torch.nn.MaxUnpool1d(2)
@@ -150,12 +121,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 @own("__init__")
 class MaxUnpool2d(_MaxUnpool):
-    """Puts maxima back where `MaxPool2d` found them, among zeros.
-
-    Args:
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+    """Puts maxima back where `MaxPool2d` found them, among zeros; arguments as `MaxUnpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool2d(2, return_indices=True), torch.nn.MaxUnpool2d(2)
@@ -172,12 +138,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 @own("__init__")
 class MaxUnpool3d(_MaxUnpool):
-    """Puts maxima back where `MaxPool3d` found them, among zeros.
-
-    Args:
-        kernel_size: of the windows that they are from.
-        stride: by default `kernel_size`.
-        padding: of the input that they are from.
+    """Puts maxima back where `MaxPool3d` found them, among zeros; arguments as `MaxUnpool1d`.
 
     Example:
         >>> pool, unpool = torch.nn.MaxPool3d(2, return_indices=True), torch.nn.MaxUnpool3d(2)
@@ -200,14 +161,7 @@ class _AvgPool(Shown):
 
 
 class AvgPool1d(_AvgPool):
-    """Takes the averages of windows of the last dimension; see `nn.functional.avg_pool1d`.
-
-    Args:
-        kernel_size: the length of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
+    """Takes the averages of windows of the last dimension; arguments as `nn.functional.avg_pool1d`.
 
     Example:
         >>> torch.nn.AvgPool1d(2)(torch.ones(1, 4)).shape
@@ -257,15 +211,7 @@ class _DividedAvgPool(_AvgPool):
 
 @own("__init__")
 class AvgPool2d(_DividedAvgPool):
-    """Takes the averages of windows of the last two dimensions; see `nn.functional.avg_pool2d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+    """Takes the averages of windows of the last two dimensions; arguments as `nn.functional.avg_pool2d`.
 
     Example:
         >>> torch.nn.AvgPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -280,15 +226,7 @@ class AvgPool2d(_DividedAvgPool):
 
 @own("__init__")
 class AvgPool3d(_DividedAvgPool):
-    """Takes the averages of windows of the last three dimensions; see `nn.functional.avg_pool3d`.
-
-    Args:
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        padding: zeros to add at both ends.
-        ceil_mode: have a last window also where the input fills it in part only.
-        count_include_pad: count the padding among the elements of a window.
-        divisor_override: divide sums by this instead of the number of elements.
+    """Takes the averages of windows of the last three dimensions; arguments as `nn.functional.avg_pool3d`.
 
     Example:
         >>> torch.nn.AvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -330,13 +268,7 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Takes the maxima of windows whose places are drawn at random.
-
-    Args:
-        kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's lengths.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of windows whose places are drawn at random; arguments as `nn.functional.fractional_max_pool2d`.
 
     Example:
         >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.ones(1, 4, 4)).shape
@@ -354,13 +286,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Takes the maxima of windows whose places are drawn at random.
-
-    Args:
-        kernel_size: the size of the windows.
-        output_size: how many windows.
-        output_ratio: or how many as a part of the input's lengths.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of windows whose places are drawn at random; see `FractionalMaxPool2d`.
 
     Example:
         >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 4, 4, 4)).shape
@@ -389,13 +315,7 @@ class _LPPool(Shown):
 
 
 class LPPool1d(_LPPool):
-    """Takes the p-norms of windows of the last dimension; see `nn.functional.lp_pool1d`.
-
-    Args:
-        norm_type: the exponent p.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the p-norms of windows of the last dimension; arguments as `nn.functional.lp_pool1d`.
 
     Example:
         >>> torch.nn.LPPool1d(2, 2)(torch.ones(1, 4)).shape
@@ -408,13 +328,7 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """Takes the p-norms of windows of the last two dimensions; see `nn.functional.lp_pool2d`.
-
-    Args:
-        norm_type: the exponent p.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the p-norms of windows of the last two dimensions; arguments as `nn.functional.lp_pool2d`.
 
     Example:
         >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 4, 4)).shape
@@ -427,13 +341,7 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """Takes the p-norms of windows of the last three dimensions; see `nn.functional.lp_pool3d`.
-
-    Args:
-        norm_type: the exponent p.
-        kernel_size: the size of the windows.
-        stride: how far apart they begin, by default `kernel_size`.
-        ceil_mode: have a last window also where the input fills it in part only.
+    """Takes the p-norms of windows of the last three dimensions; arguments as `nn.functional.lp_pool3d`.
 
     Example:
         >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 4, 4, 4)).shape
@@ -465,9 +373,7 @@ class _AdaptiveAvgPool(Shown):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Takes the maxima of `output_size` windows that cover the last dimension.
 
-    Args:
-        output_size: how many windows; None for as many as there are elements.
-        return_indices: return also where the maxima are.
+    Arguments as `nn.functional.adaptive_max_pool1d`.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool1d(2)(torch.ones(1, 4)).shape
@@ -480,11 +386,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of `output_size` windows that cover the last two dimensions; see `AdaptiveMaxPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -497,11 +399,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Takes the maxima of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
-        return_indices: return also where the maxima are.
+    """Takes the maxima of `output_size` windows that cover the last three dimensions; see `AdaptiveMaxPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool3d(2)(torch.ones(1, 4, 4, 4)).shape
@@ -516,8 +414,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Takes the averages of `output_size` windows that cover the last dimension.
 
-    Args:
-        output_size: how many windows; None for as many as there are elements.
+    Arguments as `nn.functional.adaptive_avg_pool1d`.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool1d(2)(torch.ones(1, 4)).shape
@@ -530,10 +427,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last two dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
+    """Takes the averages of `output_size` windows that cover the last two dimensions; see `AdaptiveAvgPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool2d(2)(torch.ones(1, 4, 4)).shape
@@ -546,10 +440,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Takes the averages of `output_size` windows that cover the last three dimensions.
-
-    Args:
-        output_size: how many windows; None for as many as there are elements.
+    """Takes the averages of `output_size` windows that cover the last three dimensions; see `AdaptiveAvgPool1d`.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool3d(2)(torch.ones(1, 4, 4, 4)).shape

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import unusual
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
@@ -28,13 +29,24 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return index_select(tensor, dim, permutation)
 
 
-class RNNBase(Module):
+class _Recurrent(Module):
+    """What layers and cells have in common."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+
+class RNNBase(_Recurrent):
     """What `RNN`, `LSTM` and `GRU` have in common.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
+        input_size, hidden_size: how many features the input and the hidden state have.
         num_layers: how many layers lie on each other.
         bias: whether to add biases.
         batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
@@ -54,7 +66,6 @@ class RNNBase(Module):
 
     mode: str
     input_size: int
-    hidden_size: int
     num_layers: int
     bias: bool
     batch_first: bool
@@ -121,16 +132,12 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_settings(self) -> None:
-        for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int)):
-            if not isinstance(getattr(self, name), kind):
-                found = type(getattr(self, name)).__name__
-                raise TypeError(f"{name} should be of type {kind.__name__}, got: {found}")
-        if self.input_size <= 0:
-            raise ValueError("input_size must be greater than zero")
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
-        if self.hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
+        for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+            if kind is int and value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if self.proj_size < 0:
@@ -156,12 +163,6 @@ class RNNBase(Module):
         Example:
             >>> torch.nn.GRU(2, 3).flatten_parameters()
         """
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless dtype, number of dimensions and number of features fit."""
@@ -273,13 +274,8 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        usual: dict[str, Any] = {
-            "proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
-            "bidirectional": False,
-        }  # fmt: skip
-        shown = [f"{self.input_size}, {self.hidden_size}"]
-        shown += [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
-        return ", ".join(shown)
+        shown = unusual(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -291,15 +287,8 @@ class RNN(RNNBase):
     """Recurrent layers h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
-        num_layers: how many layers lie on each other.
-        nonlinearity: "tanh" or "relu".
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        device, dtype: of the parameters.
+        nonlinearity: "tanh" or "relu"; it comes after `num_layers`.
+        the others: as for `RNNBase`, in its order after `mode` and without `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with
@@ -341,27 +330,14 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory.
+    """Layers of long short-term memory; arguments as `RNNBase`, after its `mode`.
 
     With i, f, o = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each, and g = tanh of the like,
 
         c_t = f * c_(t-1) + i * g,        h_t = o * tanh(c_t).
 
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the states have.
-        num_layers: how many layers lie on each other.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        proj_size: to how many features h is projected; 0 for not at all.
-        device, dtype: of the parameters.
-
     Attributes:
-        weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k], weight_hr_l[k]: the parameters of layer k, of the
-            gates i, f, g, o, all from U(-s, s) with s = 1/sqrt(hidden_size); those of the other direction end in
-            `_reverse`. The last one is there with a projection only.
+        as those of `RNN`, of the gates i, f, g, o; and with a projection `weight_hr_l[k]`.
 
     Shape:
         `(steps, batch, input_size)` -> `(steps, batch, directions * (proj_size or hidden_size))`, and the last states
@@ -388,11 +364,13 @@ class LSTM(RNNBase):
         """Return the shape that the cells' state must have for this input."""
         return self._expected(input, batch_sizes, self.hidden_size)
 
+    def _state_shapes(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
+
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Raise PyTorch's errors unless input and states fit."""
         self.check_input(input, batch_sizes)
-        expected = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
-        for k, shape in enumerate(expected):
+        for k, shape in enumerate(self._state_shapes(input, batch_sizes)):
             self.check_hidden_size(hidden[k], shape, f"Expected hidden[{k}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
@@ -415,37 +393,21 @@ class LSTM(RNNBase):
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        shapes = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
-        return tuple([zeros(shape, dtype=input.dtype) for shape in shapes])
+        return tuple([zeros(shape, dtype=input.dtype) for shape in self._state_shapes(input, batch_sizes)])
 
     def _result(self, found: Any) -> tuple[Tensor, Any]:
         return found[0], (found[1], found[2])
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units.
+    """Layers of gated recurrent units; arguments as `RNNBase`, after its `mode` and without `proj_size`.
 
     With r, z = sigmoid(W x_t + b + W' h_(t-1) + b') of a W, b, W', b' for each,
 
         n = tanh(W_in x_t + b_in + r * (W_hn h_(t-1) + b_hn)),        h_t = (1 - z) * n + z * h_(t-1).
 
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the hidden state has.
-        num_layers: how many layers lie on each other.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of elements between two layers to be zeroed, in training.
-        bidirectional: whether each layer also runs from the last step to the first; the output has both.
-        device, dtype: of the parameters.
-
     Attributes:
-        weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, of the gates r, z, n,
-            all from U(-s, s) with s = 1/sqrt(hidden_size); those of the other direction end in `_reverse`.
-
-    Shape:
-        `(steps, batch, input_size)` -> `(steps, batch, directions * hidden_size)`, and the last state
-        `(num_layers * directions, batch, hidden_size)`.
+        as those of `RNN`, of the gates r, z, n; and so are the shapes.
 
     Raises:
         ValueError: a number is out of its range.
@@ -470,15 +432,12 @@ class GRU(RNNBase):
 # Cells --------------------------------------------------------------------------------------------
 
 
-class RNNCellBase(Module):
+class RNNCellBase(_Recurrent):
     """What `RNNCell`, `LSTMCell` and `GRUCell` have in common.
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
-        bias: whether to add biases.
         num_chunks: how many gates there are.
-        device, dtype: of the parameters.
+        the others: as for `RNNCell`.
 
     Example:
         >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
@@ -486,7 +445,6 @@ class RNNCellBase(Module):
     """
 
     input_size: int
-    hidden_size: int
     bias: bool
     weight_ih: Tensor
     weight_hh: Tensor
@@ -506,12 +464,6 @@ class RNNCellBase(Module):
             value = Parameter(empty(rows, device=device, dtype=dtype)) if bias else None
             self.register_parameter(name, value)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, from U(-k, k) with k = 1/sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
@@ -550,8 +502,7 @@ class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
     Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
+        input_size, hidden_size: how many features the input and the state have.
         bias: whether to add biases.
         nonlinearity: "tanh" or "relu".
         device, dtype: of the parameters.
@@ -592,13 +543,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an `LSTM`.
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the states have.
-        bias: whether to add biases.
-        device, dtype: of the parameters.
+    """One step of an `LSTM`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: of the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
@@ -638,13 +583,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a `GRU`.
-
-    Args:
-        input_size: how many features the input has.
-        hidden_size: how many features the state has.
-        bias: whether to add biases.
-        device, dtype: of the parameters.
+    """One step of a `GRU`; arguments as `RNNCell`, without `nonlinearity`.
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: of the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).

@@ -8,6 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import unusual
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -15,18 +16,40 @@ from tinytorch.ops.create import empty
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What both kinds of tables have in common."""
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+    weight: Tensor
+
+    def _fill(self, given: Tensor | None, trained: bool, device: Any, dtype: Any) -> None:
+        """Make the table of `given`, or draw it."""
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is not None and tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        table = empty(shape, device=device, dtype=dtype) if given is None else given
+        self.weight = Parameter(table, requires_grad=trained)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0
+
+
+class Embedding(_Table):
     """A table of `num_embeddings` vectors; the output holds, for each index, its row.
 
     Args:
-        num_embeddings: how many vectors.
-        embedding_dim: the length of each.
+        num_embeddings, embedding_dim: how many vectors, and the length of each.
         padding_idx: an index whose row is 0 at first and gets no gradient.
-        max_norm: rows that are looked up and longer than this are shortened to it, in place.
-        norm_type: which norm `max_norm` means.
-        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up.
-        sparse: PyTorch's sparse gradients, which are not there.
         device, dtype: of the table.
+        the others: as for `nn.functional.embedding`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
@@ -42,8 +65,6 @@ class Embedding(Module):
         >>> words(torch.tensor([[1, 2], [4, 0]])).shape
         torch.Size([2, 2, 3])
     """
-
-    weight: Tensor
 
     def __init__(
         self,
@@ -71,15 +92,7 @@ class Embedding(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            table = empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._fill(_weight, not _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -97,11 +110,7 @@ class Embedding(Module):
         Args:
             embeddings: the table, 2-dimensional.
             freeze: whether it is left untrained.
-            padding_idx: as for the class, and so are the others.
-            max_norm: see there.
-            norm_type: see there.
-            scale_grad_by_freq: see there.
-            sparse: see there.
+            the others: as for the class.
 
         Raises:
             AssertionError: the table has not 2 dimensions.
@@ -114,24 +123,8 @@ class Embedding(Module):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        return cls(
-            rows,
-            columns,
-            padding_idx,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw the table anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0
+        settings = padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+        return cls(rows, columns, *settings, _weight=embeddings, _freeze=freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the rows at the indices, of shape `(*, embedding_dim)`."""
@@ -141,31 +134,17 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        settings = [
-            ("padding_idx", self.padding_idx, None),
-            ("max_norm", self.max_norm, None),
-            ("norm_type", self.norm_type, 2),
-            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
-            ("sparse", self.sparse, False),
-        ]
-        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
-        return f"{self.num_embeddings}, {self.embedding_dim}{shown}"
+        shown = unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table, one per bag of indices.
 
     Args:
-        num_embeddings: how many rows.
-        embedding_dim: the length of each.
-        max_norm: rows that are looked up and longer than this are shortened to it, in place.
-        norm_type: which norm `max_norm` means.
-        scale_grad_by_freq: whether to divide a row's gradient by how often it was looked up; not for "max".
-        mode: "sum", "mean" or "max".
-        sparse: PyTorch's sparse gradients, which are not there.
-        include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: an index that is left out of its bags; its row is 0 at first and gets no gradient.
-        device, dtype: of the table.
+        num_embeddings, embedding_dim, device, dtype: as for `Embedding`.
+        the others: as for `nn.functional.embedding_bag`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
@@ -181,8 +160,6 @@ class EmbeddingBag(Module):
         >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 2])).shape
         torch.Size([2, 3])
     """
-
-    weight: Tensor
 
     def __init__(
         self,
@@ -210,14 +187,7 @@ class EmbeddingBag(Module):
                 raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            self.weight = Parameter(empty(shape, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        self._fill(_weight, True, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
@@ -235,18 +205,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> Self:
-        """Return a layer with the table `embeddings`, whose memory it shares.
-
-        Args:
-            embeddings: the table, 2-dimensional.
-            freeze: whether it is left untrained.
-            max_norm: as for the class, and so are the others.
-            norm_type: see there.
-            scale_grad_by_freq: see there.
-            mode: see there.
-            sparse: see there.
-            include_last_offset: see there.
-            padding_idx: see there.
+        """Return a layer with the table `embeddings`, whose memory it shares; see `Embedding.from_pretrained`.
 
         Raises:
             AssertionError: the table has not 2 dimensions.
@@ -259,51 +218,19 @@ class EmbeddingBag(Module):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
-        layer = cls(
-            rows,
-            columns,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            embeddings,
-            include_last_offset,
-            padding_idx,
-        )
+        settings = max_norm, norm_type, scale_grad_by_freq, mode, sparse
+        layer = cls(rows, columns, *settings, embeddings, include_last_offset, padding_idx)
         layer.weight.requires_grad = not freeze
         return layer
 
-    def reset_parameters(self) -> None:
-        """Draw the table anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0
-
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Return the sum, mean or maximum of each bag's rows, of shape `(B, embedding_dim)`."""
-        return F.embedding_bag(
-            input,
-            self.weight,
-            offsets,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.mode,
-            self.sparse,
-            per_sample_weights,
-            self.include_last_offset,
-            self.padding_idx,
-        )
+        settings = self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse
+        bags = self.include_last_offset, self.padding_idx
+        return F.embedding_bag(input, self.weight, offsets, *settings, per_sample_weights, *bags)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that are not the default."""
-        settings = [
-            ("max_norm", self.max_norm, None),
-            ("norm_type", self.norm_type, 2),
-            ("scale_grad_by_freq", self.scale_grad_by_freq, False),
-        ]
-        shown = "".join(f", {name}={value}" for name, value, usual in settings if value != usual)
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{shown}, mode={self.mode!r}{padding}"
+        shown = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}", *shown, f"mode={self.mode!r}"]
+        return ", ".join(shown + unusual(self, padding_idx=None))

@@ -65,7 +65,19 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
     return functions[given]
 
 
-class TransformerEncoderLayer(Module):
+class _Layer(Module):
+    """What has self-attention."""
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )[0]
+        return self.dropout1(x)
+
+
+class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network, each added to its input and normalised.
 
     Args:
@@ -170,36 +182,14 @@ class TransformerEncoderLayer(Module):
             and not (is_grad_enabled() and (src.requires_grad or any(each.requires_grad for each in self.parameters())))
         )
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
-        )[0]
-        out: Tensor = self.dropout1(x)
-        return out
-
     def _ff_block(self, x: Tensor) -> Tensor:
-        out: Tensor = self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-        return out
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    Each is added to its input and normalised.
-
-    Args:
-        d_model: length of the last dimension of inputs and output.
-        nhead: number of heads.
-        dim_feedforward: width of the feed-forward network.
-        dropout: the probability of dropout.
-        activation: of the feed-forward network: "relu", "gelu" or a function of one tensor.
-        layer_norm_eps: `eps` of the normalisations.
-        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
-        norm_first: normalise what goes into attention and network instead of the sums.
-        bias: whether linear layers and normalisations have biases.
-        device, dtype: of the parameters.
+    Each is added to its input and normalised; arguments as `TransformerEncoderLayer`.
 
     Raises:
         RuntimeError: another activation's name.
@@ -263,31 +253,18 @@ class TransformerDecoderLayer(Module):
             memory_mask: (T, S) or (N * heads, T, S).
             tgt_key_padding_mask: (T,) or (N, T), True (or -inf) at places that nobody attends to.
             memory_key_padding_mask: (S,) or (N, S).
-            tgt_is_causal: a hint that `tgt_mask` is the causal mask.
-            memory_is_causal: a hint that `memory_mask` is the causal mask.
+            tgt_is_causal, memory_is_causal: hints that `tgt_mask` and `memory_mask` are the causal mask.
         """
-        x, of_tgt, of_memory = (
-            tgt,
-            (tgt_mask, tgt_key_padding_mask, tgt_is_causal),
-            (memory_mask, memory_key_padding_mask, memory_is_causal),
-        )
+        x = tgt
+        of_tgt = tgt_mask, tgt_key_padding_mask, tgt_is_causal
+        of_memory = memory_mask, memory_key_padding_mask, memory_is_causal
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), *of_tgt)
             x = x + self._mha_block(self.norm2(x), memory, *of_memory)
             return x + self._ff_block(self.norm3(x))
         x = self.norm1(x + self._sa_block(x, *of_tgt))
         x = self.norm2(x + self._mha_block(x, memory, *of_memory))
-        out: Tensor = self.norm3(x + self._ff_block(x))
-        return out
-
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
-        )[0]
-        out: Tensor = self.dropout1(x)
-        return out
+        return self.norm3(x + self._ff_block(x))
 
     def _mha_block(
         self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
@@ -295,12 +272,10 @@ class TransformerDecoderLayer(Module):
         x = self.multihead_attn(
             x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )[0]
-        out: Tensor = self.dropout2(x)
-        return out
+        return self.dropout2(x)
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        out: Tensor = self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-        return out
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoder(Module):
@@ -353,9 +328,7 @@ class TransformerEncoder(Module):
         """Return the output of the last layer, of the shape of `src`.
 
         Args:
-            src: shape (S, E), (S, N, E), or (N, S, E) with the layers' `batch_first`.
-            mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
-            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
+            src, mask, src_key_padding_mask: as those of `TransformerEncoderLayer`.
             is_causal: a hint that `mask` is the causal mask; None: find out.
         """
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
@@ -403,12 +376,7 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerDecoder(Module):
-    """A stack of copies of a layer; all start with the same parameters.
-
-    Args:
-        decoder_layer: the layer that is copied.
-        num_layers: how many copies.
-        norm: a normalisation of the last layer's output, or None.
+    """A stack of copies of a layer, which start with the same parameters; arguments as `TransformerEncoder`.
 
     Example:
         >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16)
@@ -453,20 +421,9 @@ class Transformer(Module):
     """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
 
     Args:
-        d_model: length of the last dimension of inputs and output.
-        nhead: number of heads.
-        num_encoder_layers: number of the encoder's layers.
-        num_decoder_layers: number of the decoder's layers.
-        dim_feedforward: width of the feed-forward networks.
-        dropout: the probability of dropout.
-        activation: of the feed-forward networks: "relu", "gelu" or a function of one tensor.
-        custom_encoder: a module in place of the encoder.
-        custom_decoder: a module in place of the decoder.
-        layer_norm_eps: `eps` of the normalisations.
-        batch_first: whether inputs and output are (N, S, E) instead of (S, N, E).
-        norm_first: normalise what goes into attention and networks instead of the sums.
-        bias: whether linear layers and normalisations have biases.
-        device, dtype: of the parameters.
+        num_encoder_layers, num_decoder_layers: how many layers encoder and decoder have.
+        custom_encoder, custom_decoder: modules in place of encoder and decoder.
+        the others: as for `TransformerEncoderLayer`.
 
     Example:
         >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
@@ -534,15 +491,8 @@ class Transformer(Module):
         Args:
             src: what the encoder gets, (S, E), (S, N, E), or (N, S, E) with `batch_first`.
             tgt: what the decoder gets, (T, E), (T, N, E) or (N, T, E).
-            src_mask: (S, S) or (N * heads, S, S), True (or -inf) where not to attend.
-            tgt_mask: (T, T) or (N * heads, T, T).
-            memory_mask: (T, S) or (N * heads, T, S).
-            src_key_padding_mask: (S,) or (N, S), True (or -inf) at places that nobody attends to.
-            tgt_key_padding_mask: (T,) or (N, T).
-            memory_key_padding_mask: (S,) or (N, S).
-            src_is_causal: a hint that `src_mask` is the causal mask; None: find out.
-            tgt_is_causal: the same of `tgt_mask`.
-            memory_is_causal: a hint that `memory_mask` is the causal mask.
+            src_is_causal, tgt_is_causal: hints that `src_mask` and `tgt_mask` are the causal mask; None: find out.
+            the others: as those of `TransformerEncoderLayer` and `TransformerDecoderLayer`.
 
         Raises:
             RuntimeError: the batches differ, or the last dimension is not `d_model`.
@@ -553,12 +503,11 @@ class Transformer(Module):
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        out: Tensor = self.decoder(
+        return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
         )  # fmt: skip
-        return out
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

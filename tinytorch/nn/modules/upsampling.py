@@ -12,14 +12,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes to `size`, or by `scale_factor`; see `nn.functional.interpolate`.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
-        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear" ...
-        align_corners: the middles of the corner elements stay where they are, not their outer edges.
-        recompute_scale_factor: take the scale from the rounded lengths.
+    """Resizes to `size`, or by `scale_factor`; arguments as `nn.functional.interpolate`.
 
     Example:
         >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
@@ -47,30 +40,17 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input resized."""
-        return functional.interpolate(
-            input,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
-            recompute_scale_factor=self.recompute_scale_factor,
-        )
+        how = self.mode, self.align_corners, self.recompute_scale_factor
+        return functional.interpolate(input, self.size, self.scale_factor, *how)
 
     def extra_repr(self) -> str:
         """Return the size or the factor, and the mode."""
-        if self.scale_factor is not None:
-            info = f"scale_factor={self.scale_factor!r}"
-        else:
-            info = f"size={self.size!r}"
-        return f"{info}, mode={self.mode!r}"
+        name = "size" if self.scale_factor is None else "scale_factor"
+        return f"{name}={getattr(self, name)!r}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resizes images by repeating elements; `Upsample` is the name to use.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
+    """Resizes images by repeating elements; `Upsample` is the name to use, and says more.
 
     Example:
         >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
@@ -82,11 +62,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use.
-
-    Args:
-        size: the new lengths.
-        scale_factor: or what the lengths are multiplied by.
+    """Resizes images by bilinear interpolation between aligned corners; `Upsample` is the name to use, and says more.
 
     Example:
         >>> torch.nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))

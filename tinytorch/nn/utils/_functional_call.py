@@ -27,8 +27,7 @@ def functional_call(
         module: the module to call.
         parameter_and_buffer_dicts: by name ("layer.weight") the tensors to use, or several dictionaries with distinct
             names. What the module assigns to such a name during the call is entered in the dictionary.
-        args: the positional arguments: a tuple, or a single argument.
-        kwargs: the keyword arguments.
+        args, kwargs: the positional arguments, a tuple or a single one; and the keyword arguments.
         tie_weights: what the module shares under several names stays shared: a tensor for one is used for all.
         strict: the names must be exactly those of the module's parameters and buffers.
 

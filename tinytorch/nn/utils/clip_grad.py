@@ -31,9 +31,7 @@ def get_total_norm(
     """Return the norm of all tensors' elements, as if they stood in one vector.
 
     Args:
-        tensors: the tensors, or one.
         norm_type: which norm; `inf` is the greatest magnitude.
-        error_if_nonfinite: whether nan and inf are errors.
         foreach: accepted and without meaning.
 
     Raises:
@@ -47,8 +45,7 @@ def get_total_norm(
     norm_type = float(norm_type)
     with no_grad():
         if not listed:
-            zero: Tensor = make_tensor(0.0)
-            return zero
+            return make_tensor(0.0)
         norms = [vector_norm(each, norm_type) for each in listed]
         total: Tensor = vector_norm(stack(norms), norm_type)
         if error_if_nonfinite and not total.isfinite():
@@ -66,10 +63,8 @@ def clip_grads_with_norm_(
     """Scale the gradients by max_norm / (total_norm + 1e-6) where that is below 1.
 
     Args:
-        parameters: whose gradients are scaled, in place.
         max_norm: the norm that they have afterwards at most.
         total_norm: the norm that they have.
-        foreach: accepted and without meaning.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))
@@ -98,11 +93,7 @@ def clip_grad_norm_(
     """Scale the gradients, taken as one vector, in place to a norm of at most `max_norm`.
 
     Args:
-        parameters: whose gradients are scaled.
-        max_norm: the norm that they have afterwards at most.
-        norm_type: which norm; `inf` is the greatest magnitude.
-        error_if_nonfinite: whether nan and inf are errors.
-        foreach: accepted and without meaning.
+        norm_type, error_if_nonfinite, foreach: as for `get_total_norm`.
 
     Returns:
         the norm that they had.
@@ -158,11 +149,6 @@ def clip_grad_norm(
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp each element of the gradients, in place, to [-clip_value, clip_value].
-
-    Args:
-        parameters: whose gradients are clamped.
-        clip_value: the greatest magnitude afterwards.
-        foreach: accepted and without meaning.
 
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2))

@@ -18,16 +18,11 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         >>> torch.nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
         tensor([1., 1., 0.])
     """
-    vector: Tensor = cat([param.view(-1) for param in parameters])
-    return vector
+    return cat([param.view(-1) for param in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give the parameters the slices of `vec` as their data (they share its memory).
-
-    Args:
-        vec: the elements of all parameters, in their order.
-        parameters: what gets them.
+    """Give the parameters, in their order, the slices of `vec` as their data (they share its memory).
 
     Raises:
         TypeError: `vec` is no tensor.

@@ -16,7 +16,6 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a copy of a convolution that does what it and the batch normalisation after it do in evaluation.
 
     Args:
-        conv: the convolution.
         bn: the normalisation, with running statistics.
         transpose: whether the convolution is transposed.
 
@@ -30,11 +29,19 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
         >>> torch.allclose(fused(x), norm(conv(x)), atol=1e-6)
         True
     """
-    if conv.training or bn.training:
+    _refuse_training(conv, bn)
+    return _fused(conv, bn, transpose)
+
+
+def _refuse_training(layer: Any, bn: Any) -> None:
+    if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
+
+
+def _fused(layer: Any, bn: Any, transpose: bool) -> Any:
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("BatchNorm must have running statistics to be fused")
-    fused = copy.deepcopy(conv)
+    fused = copy.deepcopy(layer)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
     )
@@ -48,13 +55,9 @@ def fuse_conv_bn_weights(
     """Return weight and bias of the convolution that a convolution and a normalisation are together.
 
     Args:
-        conv_w: the convolution's weight.
-        conv_b: its bias, or None.
-        bn_rm: the running mean.
-        bn_rv: the running variance.
-        bn_eps: what is added to it.
-        bn_w: the normalisation's weight, None for 1.
-        bn_b: its bias, None for 0.
+        conv_w, conv_b: the convolution's weight, and its bias or None.
+        bn_rm, bn_rv, bn_eps: the running mean and variance, and what is added to that.
+        bn_w, bn_b: the normalisation's weight and bias, None for 1 and 0.
         transpose: whether the convolution is transposed: the channels that come out are the weight's second dimension.
 
     Example:
@@ -76,10 +79,6 @@ def fuse_conv_bn_weights(
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a copy of a linear layer that does what it and the batch normalisation after it do in evaluation.
 
-    Args:
-        linear: the layer.
-        bn: the normalisation, with running statistics.
-
     Raises:
         AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not fit.
 
@@ -89,20 +88,13 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
         >>> torch.allclose(torch.nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
         True
     """
-    if linear.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
+    _refuse_training(linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got linear.out_features="
             f"{linear.out_features} and bn.num_features={bn.num_features}"
         )
-    if bn.running_mean is None or bn.running_var is None:
-        raise AssertionError("BatchNorm must have running statistics to be fused")
-    fused = copy.deepcopy(linear)
-    fused.weight, fused.bias = fuse_linear_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    )
-    return fused
+    return _fused(linear, bn, transpose=False)
 
 
 def fuse_linear_bn_weights(
@@ -111,14 +103,7 @@ def fuse_linear_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Return weight and bias of the linear layer that a linear layer and a normalisation are together.
 
-    Args:
-        linear_w: the layer's weight.
-        linear_b: its bias, or None.
-        bn_rm: the running mean.
-        bn_rv: the running variance.
-        bn_eps: what is added to it.
-        bn_w: the normalisation's weight, None for 1.
-        bn_b: its bias, None for 0.
+    The arguments are those of `fuse_conv_bn_weights`, with the linear layer in place of the convolution.
 
     Example:
         >>> ones, zeros = torch.ones(1), torch.zeros(1)

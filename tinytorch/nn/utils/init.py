@@ -16,8 +16,6 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
     Args:
         module_cls: a class of modules that takes `device`.
-        args: its arguments.
-        kwargs: its keyword arguments.
 
     Raises:
         RuntimeError: it is no class of modules, or takes no `device`.

@@ -24,7 +24,6 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
     """Lay the weights of all `Conv2d` and `ConvTranspose2d` of a module out in an order, and return the module.
 
     Args:
-        module: one of these layers, or a module with such.
         memory_format: for instance `torch.channels_last`.
 
     Example:
@@ -37,11 +36,9 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
 
 
 def convert_conv3d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
-    """Lay the weights of all `Conv3d` and `ConvTranspose3d` of a module out in an order, and return the module.
+    """Lay the weights of all `Conv3d` and `ConvTranspose3d` of a module out in an order.
 
-    Args:
-        module: one of these layers, or a module with such.
-        memory_format: for instance `torch.channels_last_3d`.
+    As `convert_conv2d_weight_memory_format`, with for instance `torch.channels_last_3d`.
 
     Example:
         >>> layer = torch.nn.Conv3d(2, 1, 1)

@@ -38,10 +38,7 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Parametrize a weight by length (`original0`) and direction (`original1`); return the module.
 
-    Args:
-        module: is changed.
-        name: of the parameter.
-        dim: slices along it have lengths of their own; None for one length of all.
+    The arguments are those of `nn.utils.weight_norm`.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 3))
@@ -109,8 +106,7 @@ class _SpectralNorm(Module):
             self._power_method(matrix, self.n_power_iterations)
         # What is saved for backward are copies: several calls before it are no error.
         u, v = self._u.clone(), self._v.clone()
-        out: Tensor = weight / vdot(u, mv(matrix, v))
-        return out
+        return weight / vdot(u, mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value
@@ -122,10 +118,7 @@ def spectral_norm(
     """Parametrize a weight so that its largest singular value, by estimate, is 1; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         n_power_iterations: how many power iterations improve the estimate whenever the weight is asked for in training.
-        eps: keeps divisors from 0.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:
@@ -254,7 +247,6 @@ def orthogonal(
     """Parametrize a weight so that it is an orthogonal matrix, or has orthonormal rows or columns; return the module.
 
     Args:
-        module: is changed.
         name: of the parameter, a matrix or a batch of them.
         orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square matrices, the last for
             others.

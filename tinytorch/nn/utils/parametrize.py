@@ -190,8 +190,7 @@ def _new_class(module: Module) -> None:
     def getstate(self: Any) -> Any:
         raise RuntimeError(
             "Serialization of parametrized modules is only supported through state_dict(). See:\n"
-            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
-            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
         )
 
     members: dict[str, Any] = {"__getstate__": getstate}
@@ -205,8 +204,7 @@ def _new_property(module: Module, name: str) -> None:
 
     def get(self: Any) -> Tensor:
         if not _cache_enabled:
-            out: Tensor = self.parametrizations[name]()
-            return out
+            return self.parametrizations[name]()
         key = (id(self), name)
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()
@@ -317,8 +315,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Take the parametrizations of a tensor away; return the module.
 
     Args:
-        module: is changed.
-        tensor_name: of the tensor.
         leave_parametrized: whether it is what it was worked out to be, or what that began with.
 
     Raises:
@@ -374,8 +370,6 @@ def transfer_parametrizations_and_params(
     """Put the parametrizations of a module on another, with the tensors that they begin with; return that.
 
     Args:
-        from_module: a parametrized module.
-        to_module: is changed.
         tensor_name: which tensor's; by default those of all.
 
     Example:

@@ -77,19 +77,15 @@ class BasePruningMethod:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
-        kept: Tensor = mask.to(dtype=original.dtype) * original
-        return kept
+        return mask.to(dtype=original.dtype) * original
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
         """Prune a module's parameter: `<name>_orig` and `<name>_mask` are made, and `<name>` is their product.
 
         Args:
-            module: is changed.
-            name: of the parameter.
-            args: of the class.
             importance_scores: what to choose by, of the parameter's shape; by default the parameter.
-            kwargs: of the class.
+            args, kwargs: of the class.
 
         Returns:
             The hook: a container of all, if it was pruned before.
@@ -121,19 +117,16 @@ class BasePruningMethod:
         if before:
             key, hook = before[0]
             del module._forward_pre_hooks[key]
-            container: Any = hook
-            if not isinstance(hook, PruningContainer):
-                container = PruningContainer(hook)
+            container: Any = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(method)
-            default = getattr(module, name + "_mask").detach().clone()
-            mask = container.compute_mask(importance_scores, default_mask=default)
             method = container
-            module.register_buffer(name + "_mask", mask)
+            default = getattr(module, name + "_mask").detach().clone()
         else:
             default = ones_like(original)
-            mask = method.compute_mask(importance_scores, default_mask=default)
+        mask = method.compute_mask(importance_scores, default_mask=default)
+        if not before:
             module.register_parameter(name + "_orig", module._parameters.pop(name))
-            module.register_buffer(name + "_mask", mask)
+        module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
         return method
@@ -142,7 +135,6 @@ class BasePruningMethod:
         """Return a tensor pruned, without any module.
 
         Args:
-            t: the tensor.
             default_mask: what is kept so far; all by default.
             importance_scores: what to choose by; by default the tensor.
 
@@ -361,10 +353,7 @@ class RandomUnstructured(_ByAmount):
 
 
 class L1Unstructured(_ByAmount):
-    """Drops the smallest elements.
-
-    Args:
-        amount: how many, or which part of those that are left.
+    """Drops the smallest elements; `amount` as for `RandomUnstructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.L1Unstructured(amount=1)
@@ -398,10 +387,18 @@ class _Structured(BasePruningMethod):
         self.amount = amount
         self.dim = dim
 
-    def _mask(self, t: Tensor, scores: Tensor, kept: int, default_mask: Tensor) -> Tensor:
+    def _count(self, t: Tensor) -> int:
+        """Return how many slices are to be dropped."""
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        count = _compute_nparams_toprune(self.amount, t.shape[self.dim])
+        _validate_pruning_amount(count, t.shape[self.dim])
+        return count
+
+    def _mask(self, t: Tensor, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
         mask = zeros_like(t)
         part: list[Any] = [slice(None)] * t.dim()
-        part[self.dim] = scores.topk(kept).indices
+        part[self.dim] = scores.topk(len(scores) - count).indices
         mask[tuple(part)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
@@ -427,24 +424,19 @@ class RandomStructured(_Structured):
             >>> prune.RandomStructured(amount=1, dim=0).compute_mask(torch.ones(2, 2), torch.ones(2, 2)).sum()
             tensor(2.)
         """
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
+        count = self._count(t)
         if not count:
             return default_mask
         # (PyTorch draws for all elements' slices alike: one number each.)
-        return self._mask(t, rand(size), size - count, default_mask)
+        return self._mask(t, rand(t.shape[self.dim]), count, default_mask)
 
 
 class LnStructured(_Structured):
     """Drops the slices with the smallest norms.
 
     Args:
-        amount: how many, or which part of those that are left.
         n: which norm, its p.
-        dim: slices along this dimension.
+        amount, dim: as for `RandomStructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.LnStructured(amount=1, n=2, dim=0)
@@ -467,21 +459,14 @@ class LnStructured(_Structured):
             tensor([[0., 0.],
                     [1., 1.]])
         """
-        _validate_structured_pruning(t)
-        _validate_pruning_dim(t, self.dim)
-        size = t.shape[self.dim]
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
+        count = self._count(t)
         if not count:
             return default_mask
-        return self._mask(t, _compute_norm(t, self.n, self.dim), size - count, default_mask)
+        return self._mask(t, _compute_norm(t, self.n, self.dim), count, default_mask)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Drops what a mask says.
-
-    Args:
-        mask: 1 for what is kept.
+    """Drops what a mask says, which is 1 for what is kept.
 
     Example:
         >>> method = torch.nn.utils.prune.CustomFromMask(torch.tensor([1, 0, 1]))
@@ -523,8 +508,6 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
     """Drop elements of a module's parameter at random; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many elements, or which part.
 
     Example:
@@ -540,8 +523,6 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tens
     """Drop the smallest elements of a module's parameter; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many elements, or which part.
         importance_scores: what to choose by, instead of the parameter.
 
@@ -560,8 +541,6 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
     """Drop slices of a module's parameter at random; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         amount: how many slices, or which part.
         dim: slices along this dimension.
 
@@ -581,11 +560,8 @@ def ln_structured(
     """Drop the slices of a module's parameter with the smallest norms; return the module.
 
     Args:
-        module: is changed.
-        name: of the parameter.
-        amount: how many slices, or which part.
+        amount, dim: as for `random_structured`.
         n: which norm, its p.
-        dim: slices along this dimension.
         importance_scores: what to take norms of, instead of the parameter.
 
     Example:
@@ -601,12 +577,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Drop what a mask says of a module's parameter; return the module.
-
-    Args:
-        module: is changed.
-        name: of the parameter.
-        mask: of its shape, 1 for what is kept.
+    """Drop what a mask, 1 for what is kept, says of a module's parameter; return the module.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)

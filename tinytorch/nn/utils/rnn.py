@@ -176,8 +176,7 @@ class PackedSequence(PackedSequence_):
     @property
     def is_cuda(self) -> bool:
         """Whether the data is on a GPU."""
-        found: bool = self.data.is_cuda
-        return found
+        return self.data.is_cuda
 
     def is_pinned(self) -> bool:
         """Return whether the data is in pinned memory.
@@ -278,9 +277,7 @@ def pad_packed_sequence(
     """Return packed sequences padded, in the order in which they were packed, and their lengths.
 
     Args:
-        sequence: the packed sequences.
         batch_first: whether the batch becomes the first dimension, instead of the steps.
-        padding_value: what to pad with.
         total_length: how many steps the result has; by default as many as the longest sequence.
 
     Raises:
@@ -396,7 +393,7 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
 
     Args:
         sequences: tensors (length, *) that differ in length only.
-        enforce_sorted: whether the longest has to come first, and so on; otherwise they are sorted here.
+        enforce_sorted: as for `pack_padded_sequence`.
 
     Raises:
         RuntimeError: the sequences are not sorted, or do not fit each other.

@@ -8,6 +8,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn.parameter import Parameter, is_lazy
+from tinytorch.nn.utils.weight_norm import _hook_of
 from tinytorch.ops.linalg.products import dot, mv
 from tinytorch.ops.linalg.solve import pinv
 
@@ -47,8 +48,7 @@ class SpectralNorm:
             # What is saved for backward are copies: several calls before it are no error.
             u, v = u.clone(), v.clone()
         sigma = dot(u, mv(matrix, v))
-        divided: Tensor = weight / sigma
-        return divided
+        return weight / sigma
 
     def __call__(self, module: Any, inputs: Any) -> None:
         """Work the weight out."""
@@ -57,8 +57,7 @@ class SpectralNorm:
     def _solve_v_and_rescale(self, matrix: Tensor, u: Tensor, target_sigma: Tensor) -> Tensor:
         # v with u = normalize(W v) and u W v = sigma, the shortest.
         v = mv(pinv(matrix.t().mm(matrix)), mv(matrix.t(), u))
-        scaled: Tensor = v * (target_sigma / dot(u, mv(matrix, v)))
-        return scaled
+        return v * (target_sigma / dot(u, mv(matrix, v)))
 
     def _load_hook(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,
@@ -91,13 +90,6 @@ class SpectralNorm:
         versions[key] = self._version
 
 
-def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            return key, hook
-    return None, None
-
-
 def default_dim(module: Any) -> int:
     """Return which dimension of a module's weight its outputs are."""
     # Also one that is derived from a transposed convolution, as a parametrized one is.
@@ -113,9 +105,7 @@ def spectral_norm(
 
     Args:
         module: is changed: the parameter is `<name>_orig`, `<name>` is worked out.
-        name: of the parameter.
         n_power_iterations: how many iterations per call.
-        eps: keeps divisors from 0.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
     Raises:
@@ -130,7 +120,7 @@ def spectral_norm(
     Source:
         Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
     """
-    if _hook_of(module, name)[1] is not None:
+    if _hook_of(module, SpectralNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     hook = SpectralNorm(name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     weight = module._parameters[name]
@@ -168,7 +158,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, name)
+    key, hook = _hook_of(module, SpectralNorm, name)
     if hook is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     with no_grad():

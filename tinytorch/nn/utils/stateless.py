@@ -44,11 +44,8 @@ def _reparametrize_module(
     Private in PyTorch too, but packages for Bayesian layers use it.
 
     Args:
-        module: the module.
-        parameters_and_buffers: by name the tensors to use.
-        tie_weights: what the module shares under several names stays shared.
-        strict: the names must be exactly those of the module's parameters and buffers.
         stack_weights: has no effect: it is for PyTorch's compiler.
+        the others: as for `func.functional_call`.
 
     Example:
         >>> layer = torch.nn.Linear(2, 1)

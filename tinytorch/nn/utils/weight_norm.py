@@ -15,8 +15,7 @@ __all__ = ["remove_weight_norm", "weight_norm"]
 def norm_except(v: Tensor, dim: int | None) -> Tensor:
     """Return the norms of a tensor's slices along `dim`, with the other dimensions of length 1; of all for None."""
     if dim is None or dim == -1:
-        out: Tensor = vector_norm(v, 2)
-        return out
+        return vector_norm(v, 2)
     if not 0 <= dim < v.ndim:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {dim})"
@@ -24,8 +23,7 @@ def norm_except(v: Tensor, dim: int | None) -> Tensor:
     others = tuple(k for k in range(v.ndim) if k != dim)
     if not others:
         return v.abs()
-    norms: Tensor = vector_norm(v, 2, others, True)
-    return norms
+    return vector_norm(v, 2, others, True)
 
 
 def scaled(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
@@ -49,9 +47,10 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def _hook_of(module: Any, name: str) -> tuple[int | None, Any]:
+def _hook_of(module: Any, kind: Any, name: str) -> tuple[int | None, Any]:
+    """Return the hook of this kind that works the parameter out, with its key, or Nones."""
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
+        if isinstance(hook, kind) and hook.name == name:
             return key, hook
     return None, None
 
@@ -62,8 +61,6 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Deprecated: `nn.utils.parametrizations.weight_norm` does the same.
 
     Args:
-        module: is changed.
-        name: of the parameter.
         dim: slices along it have lengths of their own; None for one length of all.
 
     Raises:
@@ -84,7 +81,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    if _hook_of(module, name)[1] is not None:
+    if _hook_of(module, WeightNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
@@ -116,7 +113,7 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
         >>> sorted(name for name, _ in layer.named_parameters())
         ['bias', 'weight']
     """
-    key, hook = _hook_of(module, name)
+    key, hook = _hook_of(module, WeightNorm, name)
     if hook is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
     weight = hook.compute_weight(module)
