@@ -306,6 +306,8 @@ class Op:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the signature's order, defaults filled in."""
+        if not kwargs and len(self.required) <= len(args) <= self.positional:
+            return args + self.defaults[len(args) :]  # (the usual case)
         by_place, more = args[: self.positional], args[self.positional :]
         return self.bound((*by_place, *self.defaults[len(by_place) :]), more, kwargs)
 

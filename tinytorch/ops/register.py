@@ -145,14 +145,14 @@ class Function(staticmethod):  # type: ignore[type-arg]
         try:
             return function(*args, **kwargs)
         except TypeError:
-            renamed = self._renamed(kwargs)
+            renamed = self.renamed(kwargs)
             if renamed is None:
                 raise
         except AttributeError as error:
             raise self.not_a_tensor(error, args, kwargs) from None
         return self._run(function, args, renamed)
 
-    def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    def renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """Return arguments with NumPy's names replaced; None if the function has none but its own."""
         if NUMPY.keys().isdisjoint(kwargs):
             return None
@@ -211,15 +211,20 @@ class Function(staticmethod):  # type: ignore[type-arg]
 
 def _call(function: Function) -> Any:
     """Return what a call goes through: as short as can be, since all calls of public functions do."""
-    raw = function.raw
+    raw, of_tensors = function.raw, function.of_tensors
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or overrides.active or autocast.on:
+        if (kwargs and (of_tensors or "out" in kwargs)) or overrides.active or autocast.on:
             return function.called(args, kwargs)
         try:
-            return raw(*args)
+            return raw(*args, **kwargs)
+        except TypeError:
+            renamed = function.renamed(kwargs)
+            if renamed is None:
+                raise
         except AttributeError as error:
             raise function.not_a_tensor(error, args, kwargs) from None
+        return call(*args, **renamed)
 
     return call
 
