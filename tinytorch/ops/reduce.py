@@ -472,6 +472,7 @@ def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Calla
 
 def _extremes(name: str, reduce: Any) -> tuple[Any, Any]:
     """Return the ops of the extreme of all elements, and along a dimension with its index."""
+    where = f"arg{name}"
 
     @op(x=_shared_by_all, name=name.capitalize())
     def of_all(x: Any) -> Any:
@@ -484,10 +485,10 @@ def _extremes(name: str, reduce: Any) -> tuple[Any, Any]:
             _check_some(x, (dim,), name)
         if not x.ndim:
             return x.copy(), np.zeros_like(x, dtype=_INT64)
-        out, places = reduce(x, dim, None, None, keepdim), getattr(x, f"arg{name}")
+        out = reduce(x, dim, None, None, keepdim)
         return (
             out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-            places(dim, keepdims=True) if keepdim else places(dim),
+            getattr(x, where)(dim, keepdims=True) if keepdim else getattr(x, where)(dim),
         )
 
     of_all.op.node_class.__name__ = f"{name.capitalize()}Backward1"  # PyTorch's numbering of the overloads
