@@ -470,33 +470,45 @@ def _selection(name: str, back: Callable[..., Any] = _placed) -> Callable[[Calla
     )
 
 
-def _extremes(name: str, reduce: Any) -> tuple[Any, Any]:
-    """Return the ops of the extreme of all elements, and along a dimension with its index."""
+def _extreme(name: str, reduce: Any) -> Any:
+    """Return the op of the extreme of all elements."""
 
     @op(x=_shared_by_all, name=name.capitalize())
     def of_all(x: Any) -> Any:
         _check_some(x, None, name)
         return reduce(x, axis=None)
 
-    @_selection(name)
-    def along(x: Any, dim: int, keepdim: bool) -> Any:
-        if not x.size:
-            _check_some(x, (dim,), name)
-        if not x.ndim:
-            return x.copy(), np.zeros_like(x, dtype=_INT64)
-        out, places = reduce(x, dim, None, None, keepdim), getattr(x, f"arg{name}")
-        return (
-            out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
-            places(dim, keepdims=True) if keepdim else places(dim),
-        )
-
-    of_all.op.node_class.__name__ = f"{name.capitalize()}Backward1"  # PyTorch's numbering of the overloads
-    of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
-    return of_all, along
+    of_all.op.name = f"_{name}_all"
+    return renamed(of_all, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
-_max_all, _max_dim = _extremes("max", _largest)
-_min_all, _min_dim = _extremes("min", _smallest)
+_max_all, _min_all = _extreme("max", _largest), _extreme("min", _smallest)
+
+
+@_selection("max")
+def _max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    if not x.size:
+        _check_some(x, (dim,), "max")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    out = _largest(x, dim, None, None, keepdim)
+    return (
+        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
+        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
+    )
+
+
+@_selection("min")
+def _min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+    if not x.size:
+        _check_some(x, (dim,), "min")
+    if not x.ndim:
+        return x.copy(), np.zeros_like(x, dtype=_INT64)
+    out = _smallest(x, dim, None, None, keepdim)
+    return (
+        out if keepdim or x.flags.c_contiguous else kernels.in_rows(out),
+        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
+    )
 
 
 @public(method=True, out="max")
@@ -730,9 +742,8 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         return np.full_like(x, missing, shape=())
 
     along = _selection(name)(choose)
-    along.op.node_class.__name__ = f"{name.capitalize()}Backward1"
     of_all.op.name, along.op.name = f"_{name}_all", f"_{name}_dim"
-    return of_all, along
+    return of_all, renamed(along, f"{name.capitalize()}Backward1")
 
 
 _median_all, _median_dim = _medians("median", skip_nan=False)

@@ -445,7 +445,8 @@ def norm(
         raise NotImplementedError("norm(out=...) is left out: assign the result instead")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+    # (past what understands NumPy's names)
+    return vector_norm.__wrapped__(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public(out="exact")
