@@ -138,21 +138,22 @@ class Function(staticmethod):  # type: ignore[type-arg]
                 self._check_operands(args)
         if out is not None:
             write = importlib.import_module("tinytorch.ops.out").into
-            return self._run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
-        return self._run(self.lowered if autocast.on else self.raw, args, kwargs)
+            return self.run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
+        return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
-    def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return `function(*args, **kwargs)`, also where keywords are NumPy's names; raise PyTorch's errors."""
         try:
             return function(*args, **kwargs)
         except TypeError:
-            renamed = self.renamed(kwargs)
+            renamed = self._renamed(kwargs)
             if renamed is None:
                 raise
         except AttributeError as error:
             raise self.not_a_tensor(error, args, kwargs) from None
-        return self._run(function, args, renamed)
+        return self.run(function, args, renamed)
 
-    def renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """Return arguments with NumPy's names replaced; None if the function has none but its own."""
         if NUMPY.keys().isdisjoint(kwargs):
             return None
@@ -214,17 +215,14 @@ def _call(function: Function) -> Any:
     raw, of_tensors = function.raw, function.of_tensors
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if (kwargs and (of_tensors or "out" in kwargs)) or overrides.active or autocast.on:
-            return function.called(args, kwargs)
+        if kwargs or overrides.active or autocast.on:
+            if of_tensors or "out" in kwargs or overrides.active or autocast.on:
+                return function.called(args, kwargs)
+            return function.run(raw, args, kwargs)
         try:
-            return raw(*args, **kwargs)
-        except TypeError:
-            renamed = function.renamed(kwargs)
-            if renamed is None:
-                raise
+            return raw(*args)
         except AttributeError as error:
             raise function.not_a_tensor(error, args, kwargs) from None
-        return call(*args, **renamed)
 
     return call
 
