@@ -86,8 +86,10 @@ class _ConvNd(Module):
         if transposed:
             first, second = in_channels, out_channels // groups
         self.weight = Parameter(empty((first, second, *kernel_size), device=device, dtype=dtype))
-        values = Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None
-        self.register_parameter("bias", values)
+        if bias:
+            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
