@@ -503,7 +503,7 @@ if __name__ == "__main__":
         Slow(), 2, num_workers=2, persistent_workers=True, multiprocessing_context=sys.argv[2]
     )
     it = iter(loader)
-    next(it)
+    next(it), next(it)  # one of each worker: both are up
     print(*(w.pid for w in it._workers), flush=True)
     if sys.argv[1] == "wait": time.sleep(60)
 """
