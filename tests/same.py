@@ -32,15 +32,22 @@ def in_pytorchs_name(text: str) -> str:
     return text.replace("tinytorch", "torch")
 
 
-def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = False) -> tuple[Any, list[str]]:
-    """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
-    library.manual_seed(0)
+def ended(call: Callable[[], Any]) -> tuple[Any, list[warnings.WarningMessage]]:
+    """Return what a call returns, or the error that it ended with, and its warnings."""
+    result: Any
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = program(library)
+            result = call()
         except Exception as error:  # every class: it is compared
             result = Raised(error)
+    return result, caught
+
+
+def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = False) -> tuple[Any, list[str]]:
+    """Return what a program returns or raises with a library, and the classes of its warnings, or how they begin."""
+    library.manual_seed(0)
+    result, caught = ended(lambda: program(library))
     warned = [each for each in caught if each.category is not RuntimeWarning]
     kinds = [each.category.__name__ for each in warned]
     if to_the_word:

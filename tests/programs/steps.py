@@ -7,7 +7,6 @@ import math
 import re
 import sys
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,21 +15,11 @@ import numpy as np
 import tinytorch
 from tests.oracle import torch
 from tests.programs.runner import importer
+from tests.same import Raised, ended
 
 #: The name of the module that the lines run in: pickle looks up classes there.
 HOME = "random_program"
 SILENT = (RuntimeWarning, DeprecationWarning)
-
-
-class Raised:
-    """An error that a line ended with."""
-
-    def __init__(self, error: Exception) -> None:
-        self.kind = type(error).__name__
-        self.text = str(error)
-
-    def __repr__(self) -> str:
-        return f"{self.kind}: {self.text[:300]}"
 
 
 class Side:
@@ -53,16 +42,13 @@ class Side:
     def run(self, line: str) -> tuple[Any, set[str]]:
         """Return the value of a line or its error, and the classes of its warnings."""
         sys.modules[HOME] = self.home
-        result: Any = None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                if re.match(r"\w+ = ", line):
-                    exec(line, self.names)
-                else:
-                    result = self.plain(eval(line, self.names))
-            except Exception as error:  # every class: it is compared
-                result = Raised(error)
+
+        def value() -> Any:
+            if re.match(r"\w+ = ", line):
+                return exec(line, self.names)
+            return self.plain(eval(line, self.names))
+
+        result, caught = ended(value)
         return result, {w.category.__name__ for w in caught if w.category not in SILENT}
 
     def plain(self, value: Any) -> Any:
