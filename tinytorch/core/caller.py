@@ -2,7 +2,27 @@
 
 One function of Tensors that serves all ops would look at each call what kind of op it serves, and take half as long
 again. So the text is put together of what the op needs, when it is first called; ops of one kind share it. Tracebacks
-and debuggers show it.
+and debuggers show it. That of an op of one tensor and a number, `scaled(x, factor=2)`, is in short:
+
+    def call(x=None, factor=None, *_more, **_kwargs):
+        _state = local.state
+        if _state.modes is not None:
+            return dispatch(OP, CALL, *OP.given((x, factor), _more, _kwargs))
+        if _more or _kwargs or x is _MISSING:
+            (x, factor) = OP.bound((x, factor), _more, _kwargs)      # names that Python did not know, or an error
+        if type(x) is not Tensor and not isinstance(x, Tensor):
+            x = OP.adopted(x, 0)                                     # PyTorch's tensor, or an error
+        _array = KERNEL(x._array, factor)
+        _out = _new(Tensor)                                          # and its attributes
+        if _state.grad:
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad:
+                _node = NODE()                                       # its edges, plan, number, shape and dtype
+                _node.saved = [factor]                               # what the formula of the gradient names
+                _out._edge = (_node, 0)
+                _out._requires_grad = True
+        return _out
 """
 
 from __future__ import annotations
