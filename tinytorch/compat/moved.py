@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 #: By the old name below `tinytorch`, the new one.
 MOVED = {
@@ -44,12 +44,15 @@ MOVED = {
 }
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
+    """Finds and loads them; not derived from `importlib.abc`, which imports much."""
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.partition(".")
-        return importlib.machinery.ModuleSpec(fullname, self) if package == "tinytorch" and name in MOVED else None
+        loader: Any = self
+        return importlib.machinery.ModuleSpec(fullname, loader) if package == "tinytorch" and name in MOVED else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = importlib.import_module(f"tinytorch.{MOVED[spec.name.partition('.')[2]]}")
