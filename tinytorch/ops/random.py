@@ -1037,6 +1037,8 @@ def multinomial(
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.tensor_name}")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.tensor_name}")
     if n <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and n > weights.shape[-1]:
@@ -1051,8 +1053,6 @@ def multinomial(
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
     if not (weights.sum(-1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if out is not None and out.dtype is not dtypes.int64:
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.tensor_name}")
     source = _source("multinomial", generator)
     with source.lock:
         chosen = kernels.multinomial(source, weights, n, bool(replacement))
