@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Modules all of whose `__all__` is public, and others with the names that are.
 OTHERS: dict[str, str] = {
     "absent": "OutOfMemoryError",
+    "alias": "load_ipython_extension",
     "amp": """
         autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
         get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
@@ -68,7 +69,7 @@ DECLARING = ("ops", "nn.functional")
 NAMESPACES = ("fft", "linalg", "special")
 
 #: Submodules that are no part of the public face.
-HIDDEN = frozenset("absent moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
+HIDDEN = frozenset("absent alias moved checks compat core dtypes foreach inspect kernels legacy ops switches".split())
 BEGIN, END = "# The tables (scripts/make_names.py writes them).\n", "# End of the tables.\n"
 
 

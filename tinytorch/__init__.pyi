@@ -3,6 +3,7 @@ import builtins
 from typing import Any
 
 from tinytorch.compat.absent import OutOfMemoryError as OutOfMemoryError
+from tinytorch.compat.alias import load_ipython_extension as load_ipython_extension
 from tinytorch.amp import autocast as autocast
 from tinytorch.amp import autocast_decrement_nesting as autocast_decrement_nesting
 from tinytorch.amp import autocast_increment_nesting as autocast_increment_nesting
@@ -656,6 +657,7 @@ from tinytorch import distributions as distributions
 from tinytorch import fft as fft
 from tinytorch import func as func
 from tinytorch.compat import functional as functional
+from tinytorch.compat import functorch as functorch
 from tinytorch.compat import futures as futures
 from tinytorch.compat import fx as fx
 from tinytorch import hub as hub
