@@ -260,6 +260,11 @@ def test_as_torch_and_undo(environment: Path) -> None:
     code, removed, _ = in_environment(environment, "-m", "tinytorch", "as-torch", "--undo")
     assert code == 0 and removed.splitlines()[1:] == out.splitlines()[1:]
     assert listing(environment) == before
+    (environment / "pip.conf").write_text("[global]\n")  # the user's
+    code, out, errors = in_environment(environment, "-m", "tinytorch", "as-torch")
+    assert code == 0 and "pip.conf" not in out and "add 'constraint = file://" in errors
+    assert in_environment(environment, "-m", "tinytorch", "as-torch", "--undo")[0] == 0
+    assert listing(environment).items() - before.items() == {(str(environment / "pip.conf"), b"[global]\n")}
     assert in_environment(environment, "-m", "tinytorch", "as-torch", "--undo") == (0, "nothing to remove\n", "")
     assert in_environment(environment, "-c", "import torch")[0] == 1
 

@@ -10,9 +10,11 @@ import base64
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 import subprocess
 import sys
 import sysconfig
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,9 @@ def _is_ours(distribution: importlib.metadata.Distribution) -> bool:
 def as_torch() -> list[Path]:
     """Write a distribution named torch into the environment, whose module `torch` is tinytorch; return its files.
 
+    Pip is told to keep it, by the environment's `pip.conf`: else it would fetch PyTorch for a package that asks for a
+    later version, rather than an earlier one of that package.
+
     Raises:
         RuntimeError: PyTorch is installed, or tinytorch is not.
     """
@@ -107,6 +112,7 @@ def as_torch() -> list[Path]:
     if subprocess.run([sys.executable, "-EPc", "import tinytorch"], capture_output=True).returncode:
         raise RuntimeError(f"tinytorch is not installed for {sys.executable}: install it there before")
 
+    settings = Path(sys.prefix, "pip.ini" if os.name == "nt" else "pip.conf")
     metadata = (FOLDER / "torch.dist-info" / "METADATA").read_text("utf-8")
     version = next(line.partition(" ")[2] for line in metadata.splitlines() if line.startswith("Version: "))
     info = f"torch-{version}.dist-info"
@@ -114,13 +120,19 @@ def as_torch() -> list[Path]:
     contents[f"{info}/METADATA"] = metadata
     contents[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: tinytorch\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/INSTALLER"] = "tinytorch\n"
+    contents[f"{info}/constraints.txt"] = f"torch=={version}\n"
+    kept = (site / info / "constraints.txt").as_uri()  # (pip splits paths at spaces)
+    if settings.exists():
+        warnings.warn(f"to keep pip from fetching PyTorch, add 'constraint = {kept}' to {settings}", stacklevel=2)
+    else:
+        contents[os.path.relpath(settings, site)] = f"[global]\nconstraint = {kept}\n"
     contents[f"{info}/RECORD"] = "".join([f"{path},{_hash(text)}\n" for path, text in contents.items()])
     contents[f"{info}/RECORD"] += f"{info}/RECORD,,\n"
     written = []
     try:
         for path, text in contents.items():
             (site / path).parent.mkdir(exist_ok=True)
-            written.append(site / path)
+            written.append(Path(os.path.normpath(site / path)))
             written[-1].write_text(text, "utf-8", newline="\n")
     except BaseException:
         _remove(written)
@@ -145,7 +157,7 @@ def undo() -> list[Path]:
     for each in _installed():
         if not _is_ours(each):
             raise RuntimeError(f"what is installed here is PyTorch: {each.locate_file('torch')}")
-        removed += [Path(str(path.locate())) for path in each.files or []]
+        removed += [Path(os.path.normpath(path.locate())) for path in each.files or []]
     _remove(removed)
     return removed
 
