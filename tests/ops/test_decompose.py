@@ -154,6 +154,8 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2), upper=True),
     lambda torch: torch.linalg.lu_factor(torch.zeros(2, 2)),
     lambda torch: torch.linalg.lu(torch.eye(2), pivot=False),
+    lambda torch: torch.linalg.lu(torch.empty(0, 3), pivot=False),
+    lambda torch: torch.linalg.lu_factor(torch.empty(2, 3, 0), pivot=False),
     lambda torch: torch.linalg.qr(torch.eye(2), "x"),
     lambda torch: torch.linalg.qr(torch.ones(2, 2, requires_grad=True), "r").R.sum().backward(),
     lambda torch: torch.linalg.eigh(torch.eye(2), "X"),

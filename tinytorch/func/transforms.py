@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.autograd import api as engine
-from tinytorch.autograd.forward_ad import Level
+from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
@@ -521,6 +521,8 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
         for each in leaves:
             if not isinstance(each, Tensor):
                 raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}")
+    if any(isinstance(level, _DualLevel) for level in _levels()):
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
         output, aux = _with_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
