@@ -462,7 +462,7 @@ DLDeviceType: Any = enum.IntEnum(  # type: ignore[misc]
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
     """Return DLPack's number of the CPU (`Tensor.__dlpack_device__`)."""
-    return (DLDeviceType.kDLCPU, 0)
+    return (DLDeviceType(1), 0)
 
 
 @public()
