@@ -595,6 +595,7 @@ SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@needs_oracle
 @pytest.mark.parametrize("name", SEVERAL)
 def test_hooks_of_a_node_see_gradients_of_what_is_differentiable(name: str) -> None:
     def program(torch: Any) -> Any:
