@@ -106,8 +106,8 @@ def _load_legacy(file: IO[bytes], map_location: Any, unpickle: Callable[..., Any
         return _load_tar(file, map_location, unpickle)
     if head[:1] != pickle.PROTO:
         raise pickle.UnpicklingError(
-            f"Weights only load failed. The file is no checkpoint: it begins with {head[:8]!r}, "
-            "which is neither a zip archive nor PyTorch's legacy format."
+            f"{'Weights only load failed. ' if weights_only else ''}The file is no checkpoint: it begins with "
+            f"{head[:8]!r}, which is neither a zip archive nor PyTorch's legacy format."
         )
     if unpickle(file, storages) != _MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
