@@ -218,6 +218,15 @@ with Zero():
     show("torch.exp(p)")
 show("torch.exp(torch.ones(2))")
 """,
+    "memory and recurrent layers": """
+show("type(torch.from_dlpack(p)), p.__dlpack_device__(), type(torch.utils.dlpack.from_dlpack(x.__dlpack__()))")
+for make in (torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM, torch.nn.RNNCell, torch.nn.GRUCell, torch.nn.LSTMCell):
+    torch.manual_seed(0)
+    made = make(2, 3)(p)
+    show("type(made), type(made[0])")
+torch.manual_seed(0)
+show("torch.nn.GRU(2, 3, device='cpu')(p)[0].sum().round(decimals=3)")
+""",
 }
 
 

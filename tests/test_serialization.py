@@ -512,8 +512,6 @@ def test_places_that_cannot_be_written_or_read(tmp_path: Path) -> None:
 
 
 def test_options_that_are_left_out() -> None:
-    with pytest.raises(NotImplementedError, match="legacy format"):
-        file_of(1, _use_new_zipfile_serialization=False)
     with pytest.raises(NotImplementedError, match="pickle_module"):
         file_of(1, pickle_module=builtins)
     with pytest.raises(ValueError, match="pickle_protocol must be"):
@@ -1174,9 +1172,7 @@ def test_files_of_pytorch_without_sums_are_read() -> None:
 
 
 @needs_oracle
-def test_the_legacy_format_and_what_is_not_data_are_named() -> None:
-    with pytest.raises(NotImplementedError, match="legacy format"):
-        load(theirs_file([1], _use_new_zipfile_serialization=False))
+def test_what_is_not_data_is_named() -> None:
     words = "GLOBAL torch.nn.modules.linear.Linear was not an allowed global by default"
     with pytest.raises(pickle.UnpicklingError, match=words):
         load(theirs_file(torch.nn.Linear(1, 1)))

@@ -1254,3 +1254,89 @@ def test_the_hooks_of_a_root_run_though_it_leads_to_no_input() -> None:
         return [y.grad, seen, first.grad, rest.requires_grad, x.grad]
 
     same_as_pytorch(program)
+
+
+def hooked(torch: Any, hook: Callable[[Any], Any]) -> Any:
+    """Return a leaf, and a sum of it whose backward calls a hook."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(hook)
+    return x, y.sum()
+
+
+CALLBACKS: dict[str, Callable[..., Any]] = {}
+
+
+def callback(program: Callable[..., Any]) -> Callable[..., Any]:
+    CALLBACKS[program.__name__] = program
+    return program
+
+
+@callback
+def at_the_end_in_order(torch: Any, queue: Any, log: list[Any]) -> None:
+    x, total = hooked(torch, lambda g: (queue(lambda: log.append(x.grad)), queue(lambda: log.append("last")), None)[-1])
+    x.register_hook(lambda g: log.append("leaf"))
+    total.backward()
+
+
+@callback
+def of_the_walk_inside(torch: Any, queue: Any, log: list[Any]) -> None:
+    def outer(g: Any) -> None:
+        queue(lambda: log.append("outer"))
+        with torch.enable_grad():
+            hooked(torch, lambda g: queue(lambda: log.append("inner")))[1].backward()
+        log.append("between")
+
+    hooked(torch, outer)[1].backward()
+
+
+@callback
+def from_a_callback(torch: Any, queue: Any, log: list[Any]) -> None:
+    hooked(torch, lambda g: queue(lambda: (log.append(1), queue(lambda: log.append(2)))))[1].backward()
+
+
+@callback
+def that_raises(torch: Any, queue: Any, log: list[Any]) -> None:
+    def fail() -> None:
+        raise ValueError("failed")
+
+    x, total = hooked(torch, lambda g: (queue(fail), queue(lambda: log.append("not called")), None)[-1])
+    with pytest.raises(ValueError, match="failed"):
+        total.backward()
+    (x * 3).sum().backward()
+    log.append(x.grad)
+
+
+@callback
+def after_a_hook_that_raises(torch: Any, queue: Any, log: list[Any]) -> None:
+    def fail(g: Any) -> None:
+        queue(lambda: log.append("not called"))
+        raise ValueError("failed")
+
+    with pytest.raises(ValueError, match="failed"):
+        hooked(torch, fail)[1].backward()
+    hooked(torch, lambda g: None)[1].backward()
+    queue(lambda: None)
+
+
+@callback
+def of_grad_and_its_mode(torch: Any, queue: Any, log: list[Any]) -> None:
+    for create_graph in (True, False):
+        x, total = hooked(torch, lambda g: queue(lambda: log.append(torch.is_grad_enabled())))
+        torch.autograd.grad(total, x, create_graph=create_graph)
+
+
+@callback
+def outside_of_a_walk(torch: Any, queue: Any, log: list[Any]) -> None:
+    queue(lambda: None)
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_callbacks_at_the_end_of_a_walk(name: str) -> None:
+    def program(torch: Any) -> Any:
+        log: list[Any] = []
+        CALLBACKS[name](torch, torch.autograd.Variable._execution_engine.queue_callback, log)
+        return log
+
+    same_as_pytorch(program)

@@ -369,3 +369,22 @@ def test_forward_over_reverse_through_writes() -> None:
         return seen(fwAD, *lib.autograd.grad((z * z).sum(), [x, y]), w)
 
     run(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_level_and_jvp_do_not_nest(outside: bool) -> None:
+    def program(torch: Any) -> Any:
+        forward_ad = importlib.import_module(f"{torch.__name__}.autograd.forward_ad")
+        x = torch.ones(2)
+
+        def inside(y: Any) -> Any:
+            with forward_ad.dual_level():
+                return y
+
+        if not outside:
+            return torch.func.jvp(inside, (x,), (x,))
+        with forward_ad.dual_level():
+            return torch.func.jvp(torch.sin, (x,), (x,))
+
+    same_as_pytorch(program)

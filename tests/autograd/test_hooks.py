@@ -583,3 +583,28 @@ def test_hooks_that_are_gone_cost_nothing() -> None:
     assert len(graph.in_use) > before
     del x, y
     assert len(graph.in_use) == before
+
+
+SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
+    "sort": lambda torch, x: x.sort(),
+    "max": lambda torch, x: x.max(0),
+    "topk": lambda torch, x: x.topk(2),
+    "inv_ex": lambda torch, x: torch.linalg.inv_ex(x.reshape(2, 2)),
+    "slogdet": lambda torch, x: torch.linalg.slogdet(x.reshape(2, 2)),
+    "split": lambda torch, x: x.split(2),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", SEVERAL)
+def test_hooks_of_a_node_see_gradients_of_what_is_differentiable(name: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([3.0, 1.0, 2.0, 5.0], requires_grad=True)
+        out = SEVERAL[name](torch, x * 1)
+        seen: list[Any] = []
+        out[0].grad_fn.register_prehook(lambda gs: seen.append(gs))
+        out[0].grad_fn.register_hook(lambda ins, outs: seen.append(outs))
+        out[0].sum().backward()
+        return seen, x.grad
+
+    same_as_pytorch(program, 1e-4, 1e-6)

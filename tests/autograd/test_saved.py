@@ -209,3 +209,27 @@ def test_what_was_packed_dies_with_the_graph() -> None:
         assert all(each() is None or each() is a for each in kept)
     finally:
         gc.enable()
+
+
+@needs_oracle
+def test_what_may_be_written_to_is_counted_and_forgotten() -> None:
+    def program(lib: Any) -> Any:
+        counts = []
+        with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+            x = lib.ones(2, requires_grad=True)
+            y = x * 1
+            out = y.sin()
+            counts.append((len(context.original), len(context.cloned)))
+            y.mul_(3)
+            counts.append((len(context.original), len(context.cloned)))
+            out.sum().backward()
+            counts.append((len(context.original), len(context.cloned)))
+            context.clear()
+        return counts, x.grad
+
+    same_as_pytorch(program)
+
+
+@needs_oracle
+def test_saved_tensors_are_made_by_nodes_alone() -> None:
+    same_as_pytorch(lambda lib: lib._C._autograd.SavedTensor())

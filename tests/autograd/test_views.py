@@ -346,3 +346,22 @@ def test_written_views_leave_no_cycles() -> None:
         assert [each() for each in alive] == [None] * len(alive)
     finally:
         gc.enable()
+
+
+@needs_oracle
+def test_views_made_without_grad_as_roots() -> None:
+    def changed(torch: Any) -> Any:
+        x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            view = x.view(3)
+        x.mul_(w)
+        return view
+
+    def of_a_result(torch: Any) -> Any:
+        y = torch.ones(3, requires_grad=True) * 2
+        with torch.no_grad():
+            return y.view(3)
+
+    same_as_pytorch(lambda torch: of_a_result(torch).backward(torch.ones(3)))
+    same_as_pytorch(lambda torch: changed(torch).backward(torch.ones(3)))
+    same_as_pytorch(lambda torch: torch.autograd.graph.get_gradient_edge(changed(torch)))

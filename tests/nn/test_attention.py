@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -252,3 +253,69 @@ def test_the_choice_of_a_kernel_changes_nothing() -> None:
     same_as_pytorch(program, 1e-5, 1e-6)
     with pytest.raises(AssertionError, match="Backend must be an instance"):
         tinytorch.nn.attention.sdpa_kernel("math").__enter__()
+
+
+@pytest.mark.parametrize("lengths", [(0, 3, 2), (3, 0, 2), (3, 2, 0)], ids=["no query", "no key", "no batch"])
+@pytest.mark.parametrize("training", [True, False])
+def test_attention_over_nothing(lengths: tuple[int, int, int], training: bool) -> None:
+    length, keys, batch = lengths
+
+    def program(torch: Any) -> Any:
+        x, y = matrices(torch, (length, batch, 4), (keys, batch, 4))
+        attention = torch.nn.MultiheadAttention(4, 2).train(training)
+        out, weights = attention(x, y, y)
+        return out, weights, torch.autograd.grad(out.sum(), [x, y, *attention.parameters()])
+
+    same_as_pytorch(program, 1e-5, 1e-6)
+
+
+def test_a_mask_of_one_dimension() -> None:
+    def program(torch: Any) -> Any:
+        x = matrices(torch, (2, 3, 4))[0]
+        attend = torch.nn.functional.scaled_dot_product_attention
+        mask = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        seen = attend(x, x, x, torch.tensor([True, False, True])), attend(x, x, x, torch.tensor([False]))
+        return seen, with_gradients(torch, attend(x, x, x, mask), x, mask)
+
+    same_as_pytorch(program, 1e-5, 1e-6)
+
+
+MASKS = {
+    "all padding": lambda torch: (None, torch.tensor([[True] * 3, [False, False, True]])),
+    "a row of the mask": lambda torch: (torch.tensor([[True] * 3, [False] * 3, [False, True, True]]), None),
+    "both": lambda torch: (
+        torch.tensor([[False, True, True], [False] * 3, [True, False, True]]),
+        torch.tensor([[True, False, False], [False] * 3]),
+    ),
+    "numbers": lambda torch: (None, torch.tensor([[-np.inf] * 3, [0.0, 0.0, -np.inf]])),
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("name", MASKS)
+def test_queries_that_see_nothing(name: str, need_weights: bool, training: bool) -> None:
+    """PyTorch's fused kernel and its softmax make NaN of them, `scaled_dot_product_attention` zeros."""
+
+    def program(torch: Any) -> Any:
+        x = matrices(torch, (2, 3, 4), grad=False)[0]
+        attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).train(training)
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True).train(training)
+        encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).train(training)
+        mask, padding = MASKS[name](torch)
+        recorded = attention(x, x, x, padding, need_weights, mask)
+        with torch.no_grad():
+            return recorded, attention(x, x, x, padding, need_weights, mask), encoder(x, mask, padding)
+
+    same_as_pytorch(program, 1e-5, 1e-5)
+
+
+def test_an_encoder_that_leaves_out_all() -> None:
+    def program(torch: Any) -> Any:
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        encoder = torch.nn.TransformerEncoder(layer, 1).eval()
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # (PyTorch's, that nested tensors are new)
+            return encoder(torch.ones(2, 3, 4), src_key_padding_mask=torch.ones(2, 3, dtype=torch.bool))
+
+    same_as_pytorch(program)

@@ -114,3 +114,17 @@ def test_a_parameter_of_a_user_s_tensor_class_keeps_the_class() -> None:
     module = nn.Module()
     module.weight = made
     assert next(module.parameters()) is made
+
+
+@needs_oracle
+@pytest.mark.parametrize("requires_grad", [True, False])
+@pytest.mark.parametrize("inside", [True, False])
+def test_of_an_inference_tensor(inside: bool, requires_grad: bool) -> None:
+    def program(torch: Any) -> Any:
+        with torch.inference_mode():
+            x = torch.ones(2)
+        with torch.inference_mode(inside):
+            made = torch.nn.Parameter(x, requires_grad)
+            return made.requires_grad, made.is_inference(), made.is_leaf
+
+    check(program)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import importlib
+import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import same_as_pytorch, same_to_the_word
 from tinytorch.utils import _pytree
 
 Pair = namedtuple("Pair", "a b")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Plain:
+    a: int
+    b: int
 
 
 class Box:
@@ -97,3 +111,92 @@ def test_a_class_of_ones_own() -> None:
         Box(tinytorch.ones(3), tinytorch.zeros(3))
     )
     assert doubled.first.tolist() == [2.0, 2.0, 2.0]
+
+
+TREES = {
+    "list": [1, [2, 3]],
+    "dictionaries": {"b": 1, "a": OrderedDict(y=2, x=(3,))},
+    "others": [deque([1], maxlen=3), defaultdict(list, {"q": 2}), None],
+    "a size": tinytorch.Size([1, 2]),
+    "keys that are no text": {1: 2, (1, 2): 3},
+    "members of an enumeration": {Colour.RED: 1},
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", TREES)
+def test_structures_as_text(name: str) -> None:
+    def program(torch: Any) -> Any:
+        p = importlib.import_module(f"{torch.__name__}.utils._pytree")
+        tree = torch.Size([1, 2]) if name == "a size" else TREES[name]
+        spec = p.tree_structure(tree)
+        text = p.treespec_dumps(spec)
+        same = p.treespec_loads(text) == spec if name != "keys that are no text" else None
+        return text, same, p.treespec_pprint(spec), [type(each).__name__ for each in spec.children_specs]
+
+    same_to_the_word(program)
+
+
+def registered(torch: Any) -> Any:
+    p = importlib.import_module(f"{torch.__name__}.utils._pytree")
+
+    @dataclasses.dataclass
+    class Point:
+        x: Any
+        y: Any = None
+
+    @dataclasses.dataclass(frozen=True)
+    class Setting:
+        name: str
+
+    class Other:
+        pass
+
+    Triple = namedtuple("Triple", "a b c")
+    p.register_dataclass(Point, serialized_type_name="a.Point")
+    p.register_constant(Setting)
+    p._register_namedtuple(Triple, serialized_type_name="a.Triple")
+    to = {"to_dumpable_context": lambda _: "told", "from_dumpable_context": lambda _: None}
+    p.register_pytree_node(Other, lambda _: ([1], None), lambda _, __: Other(), serialized_type_name="a.Other", **to)
+    return p, Point, Setting, Triple, Other
+
+
+REGISTERED: list[Callable[..., Any]] = [
+    lambda p, Point, *_: [p.keystr(path) for path, _ in p.tree_flatten_with_path(Point([1], 2))[0]],
+    lambda p, Point, *_: (p.tree_map(str, Point([1], 2)).x, p.tree_map(str, Point([1])).y),
+    lambda p, Point, *_: p.treespec_dumps(p.tree_structure(Point(1, [2]))),
+    lambda p, Point, *_: p.treespec_loads(p.treespec_dumps(p.tree_structure(Point(1)))) == p.tree_structure(Point(1)),
+    lambda p, Point, Setting, *_: (p.tree_leaves([Setting("a"), 1]), p.is_constant_class(Setting)),
+    lambda p, Point, Setting, *_: p.tree_structure(Setting("a")) == p.tree_structure(Setting("b")),
+    lambda p, Point, Setting, *_: p.treespec_dumps(p.tree_structure(Setting("a"))),
+    lambda p, Point, Setting, Triple, _: p.treespec_dumps(p.tree_structure(Triple(1, 2, [3]))),
+    lambda p, Point, Setting, Triple, _: p.treespec_pprint(p.tree_structure(Triple(1, 2, [3]))),
+    lambda p, Point, Setting, Triple, Other: p.treespec_dumps(p.tree_structure([Other()])),
+    lambda p, Point, Setting, Triple, Other: (p._deregister_pytree_node(Other), p.tree_is_leaf(Other())),
+    lambda p, *_: p.treespec_dumps(p.tree_structure(Pair(1, 2))),
+    lambda p, *_: (p.treespec_dumps(p.tree_structure(1)), p.treespec_loads('[2, {}]')),
+    lambda p, *_: p.treespec_loads('[1, {"type": "x", "context": null, "children_spec": []}]'),
+    lambda p, *_: p.treespec_dumps(p.tree_structure(1), 3),
+    lambda p, *_: p.treespec_dumps(1),
+    lambda p, *_: p.register_constant(Box),
+    lambda p, *_: p.register_dataclass(int),
+    lambda p, *_: p.register_dataclass(Plain, field_names=["a"]),
+    lambda p, *_: p.register_dataclass(Plain, field_names=["a", "c"], drop_field_names=["b"]),
+    lambda p, *_: p.register_pytree_node(Plain, None, None, to_dumpable_context=str),
+    lambda p, *_: p._broadcast_to_and_flatten([1, 2], p.tree_structure([3, (4, 5)])),
+    lambda p, *_: p.arg_tree_leaves(1, [2], k={3: 4}),
+    lambda p, *_: p._broadcast_to_and_flatten([1, 2], p.tree_structure([3])),
+    lambda p, *_: p.key_get({"a": [1, 2]}, (p.MappingKey("a"), p.SequenceKey(1))),
+    lambda p, *_: [(f(Pair), f(Pair(1, 2)), f(time.gmtime()), f((1,))) for f in (p.is_namedtuple, p.is_structseq)],
+    lambda p, *_: (p.treespec_leaf(), p.treespec_tuple([p.treespec_leaf()]), p.treespec_dict(a=p.treespec_leaf())),
+    lambda p, *_: (p._dict_flatten({"a": 1}), p._list_flatten_with_keys([2]), p._tuple_unflatten([1], None)),
+]  # fmt: skip
+
+
+@needs_oracle
+@pytest.mark.parametrize("which", range(len(REGISTERED)))
+def test_registered_classes(which: int) -> None:
+    def program(torch: Any) -> Any:
+        return repr(REGISTERED[which](*registered(torch)))
+
+    same_as_pytorch(program)

@@ -18,7 +18,7 @@ from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.core.view import USUAL, needs_grad, refresh
+from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
@@ -176,6 +176,7 @@ def grad(
 def _edge(place: Place) -> Edge:
     """Return the edge of a tensor that requires grad, or of a `GradientEdge`."""
     if isinstance(place, Tensor):
+        refresh(place)
         return place._edge or leaf_edge(place)
     return getattr(place.node, "_graph_node", place.node), place.output_nr
 
@@ -210,14 +211,17 @@ def _start(outputs: Any, gradients: Any) -> Start:
         if len(given) < len(roots):
             raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     found = [_root_gradient(k, *each) for k, each in enumerate(zip(roots, given, strict=False))]
+    edges = []
     for k, root in enumerate(roots):
-        if isinstance(root, Tensor) and not root.requires_grad:
+        edge = _edge(root) if isinstance(root, GradientEdge) or root.requires_grad else None
+        if edge is None or (isinstance(edge[0], Nowhere) and edge[0].name() == "Nowhere"):
             raise RuntimeError(
                 f"element {k} of tensors does not require grad and does not have a grad_fn: nothing that it was "
                 "computed from has requires_grad=True, or no_grad or detach() cut the graph. Call requires_grad_() "
                 "on a leaf before the computation."
             )
-    return Start(tuple([_edge(root) for root in roots]), found)
+        edges.append(edge)
+    return Start(tuple(edges), found)
 
 
 def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:

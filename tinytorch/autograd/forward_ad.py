@@ -422,7 +422,7 @@ def enter_dual_level() -> int:
         tensor([9.], tangent=tensor([6.]))
         >>> fwAD.exit_dual_level(level=level)
     """
-    if _levels():
+    if any(isinstance(mode, Level) for mode in local.state.modes or ()):
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _DualLevel().__enter__()
     return 0

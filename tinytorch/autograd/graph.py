@@ -53,7 +53,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    node, number = tensor._edge or leaf_edge(tensor)
+    node, number = tensor._current()._edge or leaf_edge(tensor)
     return GradientEdge(node.shown(), number)
 
 

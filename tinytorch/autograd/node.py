@@ -295,7 +295,9 @@ class SavedTensor:
         tensor([2., 4.])
     """
 
-    def __init__(self, node: Any, index: int | None) -> None:
+    def __init__(self, node: Any = None, index: int | None = None) -> None:
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._index = node, index
 
     @property

@@ -117,16 +117,40 @@ class save_on_cpu(saved_tensors_hooks):
 class _Handle:
     """A saved tensor: its memory, and after a write to that the copy that was made before."""
 
-    __slots__ = ("__weakref__", "tensor")
+    __slots__ = ("__weakref__", "cloned", "tensor")
 
     def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+        self.tensor, self.cloned = tensor, False
+
+
+class _AllowMutationOnSavedContext:
+    """What was saved while `allow_mutation_on_saved_tensors` is on."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was saved."""
+        #: By id of a version cell, what was saved on that memory.
+        self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
+        self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
+
+    @property
+    def original(self) -> dict[Any, Any]:
+        """What was saved and not written to since."""
+        return {handle: handle.tensor for handle in self._known if not handle.cloned}
+
+    @property
+    def cloned(self) -> dict[Any, Any]:
+        """The copies of what was written to."""
+        return {handle: handle.tensor for handle in self._known if handle.cloned}
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """Inside, tensors saved for backward may be written to in place: they are copied before the write.
 
-    Forward and backward are both to be inside. `clear()` on what `with` gives forgets all that was saved.
+    Forward and backward are both to be inside. `clear()` on what `with` gives forgets all that was saved;
+    `original` and `cloned` there are what was saved, and not yet or already written to.
 
     Raises:
         RuntimeError: contexts are nested.
@@ -145,22 +169,17 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
     def __init__(self) -> None:
         super().__init__(self._pack, self._unpack)
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all that was saved."""
-        #: By id of a version cell, what was saved on that memory.
-        self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
-        self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        self._context = _AllowMutationOnSavedContext()
 
     def __enter__(self) -> Any:
         if any(isinstance(mode, type(self)) for mode in local.state.modes or ()):
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-        return super().__enter__()
+        super().__enter__()
+        return self._context
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        self.clear()
+        self._context.clear()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Copy what a write in place would change, then do as all hooks do."""
@@ -170,17 +189,17 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
     def before_write(self, x: Any) -> None:
         """Copy what was saved on the memory of a tensor that will be written to."""
-        for handle in self._saved.pop(id(x._cell), ()):
-            handle.tensor = handle.tensor.clone()
+        for handle in self._context._saved.pop(id(x._cell), ()):
+            handle.tensor, handle.cloned = handle.tensor.clone(), True
 
     def _pack(self, tensor: Any) -> _Handle:
         handle = _Handle(tensor.detach())
-        self._saved.setdefault(id(tensor._cell), weakref.WeakSet()).add(handle)
-        self._known.add(handle)
+        self._context._saved.setdefault(id(tensor._cell), weakref.WeakSet()).add(handle)
+        self._context._known.add(handle)
         return handle
 
     def _unpack(self, handle: _Handle) -> Any:
-        if handle not in self._known:
+        if handle not in self._context._known:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
                 "originally recorded."

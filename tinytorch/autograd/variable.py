@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 
 __all__ = ["Variable"]
@@ -14,6 +16,17 @@ class _VariableType(type):
         return isinstance(instance, Tensor)
 
 
+class _EngineBase:
+    """PyTorch's name for what walks backward."""
+
+    def queue_callback(self, callback: Callable[[], Any]) -> None:
+        """Call a function when the walk backward that runs now has ended well."""
+        callbacks = local.state.callbacks
+        if callbacks is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        callbacks.append(callback)
+
+
 class Variable(metaclass=_VariableType):
     """The old name of a tensor that can require grad: `Variable(x, requires_grad=True)` returns a Tensor on x's memory.
 
@@ -21,6 +34,8 @@ class Variable(metaclass=_VariableType):
         >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
         tensor([1., 1.], requires_grad=True)
     """
+
+    _execution_engine = _EngineBase()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         """Return a leaf on the memory of `data`."""

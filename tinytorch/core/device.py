@@ -38,8 +38,12 @@ class device:
     def __init__(self, type: str | device | int, index: int | None = None) -> None:
         if isinstance(type, device):
             name, index = type.type, type.index if index is None else index
-        elif isinstance(type, int):
-            name, index = "cuda", type
+        elif isinstance(type, int) and not isinstance(type, bool):
+            raise RuntimeError(
+                "Cannot access accelerator device when none is available."
+                if type >= 0
+                else "Device index must not be negative"
+            )
         elif isinstance(type, str):
             name = type
         else:
@@ -101,8 +105,6 @@ def get_default() -> device:
 
 def set_default(value: Any) -> None:
     """Make `value` the device of new tensors outside of `with` blocks; None for the CPU."""
-    if isinstance(value, int):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
     wanted = cpu if value is None else device(value)
     as_device(wanted)
     _defaults[0] = wanted

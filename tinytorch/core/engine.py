@@ -55,6 +55,8 @@ def walk(
     state = local.state
     recording = state.grad
     state.grad = create_graph
+    callbacks_before = state.callbacks
+    callbacks = state.callbacks = []
     modes = state.modes
     step: Any
     # Whether the gradients' own derivatives may be wanted: then nothing is taken from a cache, or added in place.
@@ -129,9 +131,11 @@ def walk(
                     entry[2] = not differentiable
             if watch is not None:
                 watch.serve(node, waiting, heap)
+        for callback in callbacks:  # (one may add another)
+            callback()
         return captured
     finally:
-        state.grad = recording
+        state.grad, state.callbacks = recording, callbacks_before
         if watch is not None:
             running.watch = watch_before
 

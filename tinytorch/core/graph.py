@@ -172,6 +172,10 @@ class Node(metaclass=_NodeMeta):
         """Return which of `edges` the node shows: PyTorch's has none for an input that cannot have a gradient."""
         return range(len(self.edges))
 
+    def _differentiable(self) -> int:
+        """Return of how many outputs hooks see gradients."""
+        return self.outputs
+
     def _own_hooks(self) -> Hooks:
         with _making:
             if self.hooks is None:
@@ -195,14 +199,18 @@ class Node(metaclass=_NodeMeta):
         """Return `g` after the hooks of the output tensors, and then the node's pre-hooks."""
         g = self.run_tensor_hooks(g)
         assert self.hooks is not None
-        return self._together(run_hooks(self.hooks.pre, tuple(self._each(g))))
+        gs = self._each(g)
+        count = self._differentiable()
+        return self._together((*run_hooks(self.hooks.pre, tuple(gs[:count])), *gs[count:]))
 
     def run_hooks_after(self, grads: Sequence[Any], g: Any) -> Any:
         """Return the inputs' gradients after the node's hooks."""
         assert self.hooks is not None
         inputs = self._inputs()
         shown = tuple([grads[i] for i in inputs])
-        found = dict(zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g))), strict=True))
+        found = dict(
+            zip(inputs, run_hooks(self.hooks.post, shown, tuple(self._each(g)[: self._differentiable()])), strict=True)
+        )
         return [found.get(i) for i in range(len(grads))]
 
     def _each(self, g: Any) -> list[Any]:
@@ -286,6 +294,10 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         """Return PyTorch's name, which has its namespace."""
         return "torch::autograd::AccumulateGrad"
+
+    def _differentiable(self) -> int:
+        """Return of how many outputs hooks see gradients."""
+        return self.outputs
 
     def _own_hooks(self) -> Hooks:
         hooks, of_leaf = super()._own_hooks(), self.variable._hooks

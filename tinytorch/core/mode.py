@@ -24,18 +24,20 @@ class State:
         asked: what `enable_grad` and `no_grad` last said inside inference mode, where no graph is recorded anyway.
         autocast: how the thread autocasts (an `Autocast`); None while it does not.
         modes: the `DispatchMode`s that are on, the innermost last; None where there are none.
+        callbacks: what is to be called when the walk backward that runs has ended; None while none runs.
     """
 
-    __slots__ = ("asked", "autocast", "grad", "inference", "modes")
+    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes")
 
     modes: tuple[DispatchMode, ...] | None
+    callbacks: list[Callable[[], Any]] | None
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
         self.asked = False
         self.autocast: Any = None
-        self.modes = None
+        self.modes = self.callbacks = None
 
 
 _threads = itertools.count()

@@ -142,6 +142,9 @@ class OpNode(Node):
             return range(len(self.edges))
         return [k for k, constant in enumerate(op._constant) if not constant]
 
+    def _differentiable(self) -> int:
+        return self.op.last + 1 if self.op.outputs else self.outputs
+
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""
         saved = self.saved
@@ -281,6 +284,7 @@ class Op:
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result = result
+        self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
         self.position = {argument: i for i, argument in enumerate(arguments)}
@@ -755,6 +759,7 @@ def several_outputs(made: Op, values: tuple[Any, ...], result: Any, state: Any, 
                 if node is None:
                     node = made.node(key, edges, values, tuple(arrays), tensors[0]._cell, residuals)
                 each._edge, each._requires_grad = (node, number), True
+                made.last = number
     if made.result is not None:
         return made.result(tensors)
     return tuple(tensors) if several else tensors[0]

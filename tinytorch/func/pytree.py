@@ -7,6 +7,7 @@ None too, is a leaf.
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -161,11 +162,12 @@ def register_pytree_node(
         cls: the class; its subclasses are leaves.
         flatten_fn: from an instance to its items, and what else is needed.
         unflatten_fn: from the items, and what else was told, to an instance.
-        serialized_type_name, to_dumpable_context, from_dumpable_context: have no effect.
+        serialized_type_name: its name in what `torch.utils._pytree.treespec_dumps` writes.
+        to_dumpable_context, from_dumpable_context: to what JSON can write from what else was told, and back.
         flatten_with_keys_fn: as `flatten_fn`, with pairs of key and item.
 
     Raises:
-        ValueError: the class is known.
+        ValueError: the class is known, or there is a way to JSON but none back.
 
     Example:
         >>> from tinytorch.utils import _pytree as pytree
@@ -178,6 +180,8 @@ def register_pytree_node(
     """
     if cls in _kinds:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     keys = None
     if flatten_with_keys_fn is not None:
         with_keys = flatten_with_keys_fn  # (so that it is known not to be None)
@@ -186,6 +190,11 @@ def register_pytree_node(
             return [key for key, _ in with_keys(container)[0]]
 
     _kinds[cls] = _Kind(flatten_fn, unflatten_fn, keys)
+    serialized[cls] = serialized_type_name, to_dumpable_context, from_dumpable_context
+
+
+#: By type, what was registered for `treespec_dumps`.
+serialized: dict[Any, tuple[str | None, Callable[[Any], Any] | None, Callable[[Any], Any] | None]] = {}
 
 
 def _kind_of(tree: Any) -> Any:
@@ -225,6 +234,13 @@ class TreeSpec:
     def is_leaf(self) -> bool:
         """Return whether this is the structure of a leaf."""
         return self.type is None
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        """PyTorch's old name of `children()`."""
+        words = "`treespec.children_specs` is deprecated. Use `treespec.child(index)` or `treespec.children()`."
+        warnings.warn(words, FutureWarning, stacklevel=2)
+        return self._children
 
     def children(self) -> list[TreeSpec]:
         """Return the structures of the items."""
@@ -311,8 +327,22 @@ class TreeSpec:
         return parts
 
 
-Structure = TreeSpec
-LEAF = TreeSpec(None, None, [])
+class LeafSpec(TreeSpec):
+    """The structure of a leaf.
+
+    Example:
+        >>> from tinytorch.utils import _pytree as pytree
+        >>> pytree.LeafSpec() == pytree.tree_structure(1)
+        True
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+LEAF: TreeSpec = LeafSpec()
 
 
 # Functions ----------------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.autograd import api as engine
-from tinytorch.autograd.forward_ad import Level
+from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.functional import forward_jacobian, jacobian_block, tangent_of, unit_tensors
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.func.pytree import LEAF, Structure, describe, flatten, tree_map, unflatten
+from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.join import stack
 from tinytorch.ops.random import get_rng_state, set_rng_state
@@ -257,7 +257,7 @@ def _with_aux(result: Any, has_aux: bool, caller: str) -> tuple[Any, Any]:
     return result
 
 
-def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], Structure]:
+def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
     """Return the leaves of an output and its structure, having checked that they are tensors."""
     leaves, structure = flatten(output)
     if not leaves or (len(leaves) == 1 and leaves[0] is None):
@@ -473,7 +473,7 @@ def jacrev(
     return jacobian
 
 
-def _of_blocks(blocks: Sequence[Sequence[Tensor]], outputs: Structure, inputs: Structure, argnums: Any) -> Any:
+def _of_blocks(blocks: Sequence[Sequence[Tensor]], outputs: TreeSpec, inputs: TreeSpec, argnums: Any) -> Any:
     """Return the blocks `[i][j]` of a Jacobian in the structure of the outputs, and in it that of the inputs."""
     parts = [unflatten(row, inputs) for row in blocks]
     return unflatten([part[0] for part in parts] if isinstance(argnums, int) else parts, outputs)
@@ -521,6 +521,8 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
         for each in leaves:
             if not isinstance(each, Tensor):
                 raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(each)}")
+    if any(isinstance(level, _DualLevel) for level in _levels()):
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
         output, aux = _with_aux(func(*unflatten(duals, structure)), has_aux, _JVP)

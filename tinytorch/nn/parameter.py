@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.device import as_device
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import disabled
@@ -55,6 +56,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         detached = data.detach()
         if requires_grad and not detached.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        if requires_grad and detached._cell is None and not local.state.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         kind = type(data)
         plain = kind in (Tensor, Parameter, cls)
         made = wrap(detached._array, cls if plain else kind)

@@ -6,6 +6,7 @@ its own, gets *new* memory, and other tensors on the old one do not follow, as t
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import warnings
@@ -451,9 +452,17 @@ def dlpack(
     return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
 
+_DEVICES = "CPU CUDA CUDAHost OpenCL _ _ Vulkan Metal VPI ROCM ROCMHost ExtDev CUDAManaged OneAPI WebGPU Hexagon MAIA"
+DLDeviceType: Any = enum.IntEnum(  # type: ignore[misc]
+    "DLDeviceType",
+    {f"kDL{name}": number for number, name in enumerate(_DEVICES.split(), 1) if name != "_"},
+    module="tinytorch.utils.dlpack",
+)
+
+
 def dlpack_device(self: Tensor) -> tuple[int, int]:
     """Return DLPack's number of the CPU (`Tensor.__dlpack_device__`)."""
-    return (1, 0)
+    return (DLDeviceType(1), 0)
 
 
 @public()
@@ -533,7 +542,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         array = ext_tensor._array
     elif isinstance(ext_tensor, Tensor):
-        array = _writable(np.from_dlpack(_Capsule(to_dlpack(ext_tensor))), ext_tensor._array)
+        array = _writable(np.from_dlpack(_Capsule(ext_tensor.__dlpack__(max_version=(1, 0)))), ext_tensor._array)
     elif hasattr(ext_tensor, "__dlpack__"):
         array = _writable(np.from_dlpack(ext_tensor), ext_tensor)
     elif type(ext_tensor).__name__ == "PyCapsule":

@@ -52,7 +52,7 @@ Operands = tuple[bool, tuple[str, ...]]
 _NOT_GIVEN: Any = object()
 
 #: Functions that ask nobody for an answer, as PyTorch's do not.
-_SILENT = frozenset("as_tensor broadcast_shapes from_numpy is_storage manual_seed tensor".split())
+_SILENT = frozenset("as_tensor broadcast_shapes from_dlpack from_numpy is_storage manual_seed tensor".split())
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:

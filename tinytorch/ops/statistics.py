@@ -268,8 +268,9 @@ def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
     return [each._array.copy() for each in bins]
 
 
-def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> None:
-    if input.dtype not in (dtypes.float32, dtypes.float64):
+def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...], bounded: bool) -> None:
+    # (Of 16 bits PyTorch has no kernel that finds the outer edges.)
+    if input._array.dtype.kind not in FLOATS or (input._array.dtype.itemsize == 2 and not bounded):
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{name_of(input._array)}'")
     if weight is None:
         return
@@ -322,7 +323,7 @@ def histogram(
     """Return `(hist, bin_edges)`: how many elements fall into each bin. The last one holds its right edge, too.
 
     Args:
-        input: the tensor, float32 or float64; elements outside, and NaN, are not counted.
+        input: the tensor, of floating point; elements outside, and NaN, are not counted.
         bins: how many of equal width; or a vector of their edges, ascending.
         range: the outer edges, two numbers; by default the smallest and the largest element.
         weight: one number per element, to be summed instead of counted.
@@ -336,7 +337,7 @@ def histogram(
         tensor([2., 1.])
     """
     check_tensor(input, "histogram")
-    _check_histogram(input, weight, (input._array.size, 1))
+    _check_histogram(input, weight, (input._array.size, 1), range is not None or isinstance(bins, Tensor))
     column = input._array.reshape(-1)
     if isinstance(bins, Tensor):
         (edges,) = _given_edges(input, [bins])
@@ -375,7 +376,7 @@ def histogramdd(
     each = tuple(bins)
     if len(each) != shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    _check_histogram(input, weight, shape)
+    _check_histogram(input, weight, shape, range is not None or isinstance(each[0], Tensor))
     points = input._array.reshape(-1, shape[-1])
     columns = [points[:, d] for d in builtins.range(shape[-1])]
     if isinstance(each[0], Tensor):
@@ -610,10 +611,12 @@ def segment_reduce(
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     given = (lengths if lengths is not None else offsets)._array  # type: ignore[union-attr]
-    if given.dtype.kind != "i":
+    if given.dtype.kind != "i" or given.dtype.itemsize < 4:
         raise NotImplementedError(f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{name_of(given)}'")
     if data._array.dtype.kind not in FLOATS:
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{name_of(data._array)}'")
+    if data._array.ndim < given.ndim:
+        raise RuntimeError("Expected data.dim() >= lengths_value.dim() to be true, but got false.")
     if at != given.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
     shape = data._array.shape
@@ -645,7 +648,8 @@ def segment_reduce(
     else:
         out = index_reduce(first, 0, which, rows, f"a{reduce}", include_self=False)
         if initial is not None:
-            out = where(out < first if reduce == "max" else out > first, first, out)
+            beyond = out < first if reduce == "max" else out > first
+            out = where(beyond | (first != first), first, out)
     if reduce == "mean":
         sizes = counts.reshape((-1,) + (1,) * len(inner)).astype(data._array.dtype)
         if initial is not None:

@@ -7,6 +7,8 @@ A checkpoint is a zip archive whose records are stored, not compressed:
 - `archive/data/<number>`: the bytes of a storage, the memory that one or more tensors are views of;
 - `archive/byteorder`, `archive/version`, `archive/.data/serialization_id`: facts about the file.
 
+The formats before 1.6 are in `legacy`.
+
 Writing is `saving._Pickler`, which puts PyTorch's names for tensors and what belongs to them, and
 pickles everything else (whole modules, optimizers …) as Python does, then `archive._write_archive`.
 Reading is `archive._Archive`, which trusts no number in the file, then one of two:

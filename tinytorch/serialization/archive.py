@@ -17,6 +17,24 @@ _LIMIT32, _LIMIT16 = _FULL32, _FULL16  # sizes, offsets and counts from here on 
 _UTF8, _DATE = 0x800, 0x21
 
 
+def _whole(write: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Return a function that writes all that it is given, or raises."""
+    raw = isinstance(getattr(write, "__self__", None), io.RawIOBase)
+
+    def put(data: Any) -> None:
+        view = memoryview(data)
+        while len(view):  # an unbuffered file may take less than it is given
+            count = write(view)
+            if not isinstance(count, int):
+                # A raw file says so that it could take nothing yet; others need not say anything.
+                count = 0 if raw and count is None else len(view)
+            if not 0 < count <= len(view):
+                raise OSError(f"file write failed: of {len(view)} bytes, {count} were written")
+            view = view[count:]
+
+    return put
+
+
 def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) -> None:
     """Write stored records with nothing but `write`, each record's bytes aligned.
 
@@ -32,20 +50,7 @@ def _write_archive(write: Callable[[Any], Any], records: list[tuple[str, Any]]) 
         combined = zlib.crc32(struct.pack("<I", crc), combined)
     serialization_id = f"{zlib.crc32(names):020d}{combined:020d}".encode()
     checks.append((".data/serialization_id", serialization_id, zlib.crc32(serialization_id), 40))
-
-    raw = isinstance(getattr(write, "__self__", None), io.RawIOBase)
-
-    def put(data: Any) -> None:
-        view = memoryview(data)
-        while len(view):  # an unbuffered file may take less than it is given
-            count = write(view)
-            if not isinstance(count, int):
-                # A raw file says so that it could take nothing yet; others need not say anything.
-                count = 0 if raw and count is None else len(view)
-            if not 0 < count <= len(view):
-                raise OSError(f"file write failed: of {len(view)} bytes, {count} were written")
-            view = view[count:]
-
+    put = _whole(write)
     position, directory = 0, b""
     for name, data, crc, size in checks:
         path = f"archive/{name}".encode()

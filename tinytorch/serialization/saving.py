@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from contextlib import nullcontext
 from types import FunctionType
 from typing import IO, Any, ClassVar, NoReturn, cast
 
@@ -21,6 +22,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
+from tinytorch.serialization.legacy import _write_legacy
 from tinytorch.serialization.storage import Storage, _address
 
 DEFAULT_PROTOCOL = 2  # of pickles
@@ -48,6 +50,7 @@ def save(
         f: a path, or an object with a `write` method, such as `io.BytesIO`.
         pickle_module: `pickle`; nothing else is supported.
         pickle_protocol: 2, which is what PyTorch reads with `weights_only=True`; 3 to 5 work here.
+        _use_new_zipfile_serialization: False for PyTorch's format before 1.6: pickles, then bytes, one after the other.
 
     Raises:
         pickle.PicklingError: `obj` holds something that has no name to be found by, such as a
@@ -69,14 +72,17 @@ def save(
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_module is not None and pickle_module is not pickle:
         raise NotImplementedError("save: pickle_module other than pickle is not supported")
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("save: the legacy format (_use_new_zipfile_serialization=False) is not supported")
     if pickle_protocol not in (2, 3, 4, 5):
         raise ValueError(f"save: pickle_protocol must be 2, 3, 4 or 5, got {pickle_protocol}")
     # All that can be wrong with `obj` shows here, before any file is touched.
     pickled = io.BytesIO()
     pickler = _Pickler(pickled, pickle_protocol)
+    pickler.legacy = not _use_new_zipfile_serialization
     pickler.dump(obj)
+    if pickler.legacy:
+        with replacing(os.fspath(f)) if isinstance(f, (str, os.PathLike)) else nullcontext(f) as file:
+            _write_legacy(file, pickled.getvalue(), pickler.storages.values(), pickle_protocol)
+        return
     records: list[tuple[str, Any]] = [("data.pkl", pickled.getvalue())]
     if not _disable_byteorder_record:
         records.append(("byteorder", sys.byteorder.encode()))
@@ -123,6 +129,8 @@ _STORAGES = {each: _Global("torch", each.tensor_name + "Storage") for each in dt
 class _Pickler(pickle._Pickler):
     """Pickles tensors under PyTorch's names, and collects the storages that it mentions."""
 
+    legacy = False
+
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol)
         self.protocol = protocol
@@ -136,7 +144,8 @@ class _Pickler(pickle._Pickler):
         elif isinstance(obj, TypedStorage):
             obj = self.keep(obj._array, obj.dtype)
         if isinstance(obj, Storage):
-            return ("storage", kind or _STORAGES[obj.dtype], obj.key, "cpu", obj.array.size)
+            identity = ("storage", kind or _STORAGES[obj.dtype], obj.key, "cpu", obj.array.size)
+            return (*identity, None) if self.legacy else identity
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -245,6 +254,8 @@ def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 def _element_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     """Return the strides in elements, or None where PyTorch has no such strides."""
+    if not array.size and not any(array.strides):  # NumPy's of what is made empty
+        array = np.empty([max(length, 1) for length in array.shape], array.dtype)
     strides = []
     for length, stride in zip(array.shape, array.strides, strict=True):
         if length <= 1 and (stride < 0 or stride % array.itemsize):

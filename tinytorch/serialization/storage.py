@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+import reprlib
+import sys
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from tinytorch.core.device import device
 from tinytorch.kernels import dtypes
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
+from tinytorch.serialization.archive import _Archive, _damaged
 
 
 class Storage:
@@ -68,3 +73,84 @@ def _refuse_location(location: str) -> NoReturn:
         "don't know how to restore data location of torch.storage.UntypedStorage "
         f"(tagged with {location}): use map_location='cpu'"
     )
+
+
+class _StorageReader:
+    """Gets storages from an archive, each once, onto the device that `map_location` says."""
+
+    def __init__(self, archive: _Archive, map_location: Any, mapped: bool) -> None:
+        self.archive = archive
+        self.map_location = map_location
+        self.loaded: dict[str, tuple[Storage, Storage]] = {}
+        self.swapped = False
+        self.map: Any = None
+        if "byteorder" in archive:
+            order = archive.read("byteorder")
+            if order not in (b"little", b"big"):
+                raise ValueError(f"Unknown endianness type: {order.decode(errors='replace')}")
+            self.swapped = order.decode() != sys.byteorder
+        else:
+            self.swapped = sys.byteorder != "little"  # what PyTorch assumes
+        if mapped:
+            import mmap
+
+            # A private copy on write: the tensors are writable, the file is safe.
+            self.map = mmap.mmap(archive.file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def load(self, identity: Any) -> TypedStorage | UntypedStorage:
+        """Return the storage that the pickle names: ("storage", type, key, location, length)."""
+        if type(identity) is not tuple or len(identity) != 5 or identity[0] != "storage":
+            raise pickle.UnpicklingError(
+                f"Unknown typename for persistent_load, expected 'storage' but got {reprlib.repr(identity)}"
+            )
+        _, kind, key, location, numel = identity
+        if type(kind) is not _StorageType or type(key) is not str or type(location) is not str:
+            raise pickle.UnpicklingError(f"a storage is described by {reprlib.repr(identity)}")
+        if type(numel) is not int or numel < 0:
+            raise pickle.UnpicklingError(f"storage {key} has an impossible length: {reprlib.repr(numel)}")
+        if key not in self.loaded:
+            read = self.read(kind.dtype, key, numel)
+            self.loaded[key] = (read, self.restore(read, location))
+        read, restored = self.loaded[key]
+        if read.dtype is not kind.dtype or read.array.size != numel:
+            raise RuntimeError(_damaged(f"storage {key} is described in two ways"))
+        return restored.as_users_see_it(kind.untyped)
+
+    def read(self, dtype: dtypes.dtype, key: str, numel: int) -> Storage:
+        name, size = f"data/{key}", self.archive.size(f"data/{key}")
+        if size // dtype.itemsize != numel:
+            raise RuntimeError(
+                _damaged(
+                    f"failed reading file {name}: {size} bytes are not {numel} of {dtype}, "
+                    "so the storage has the wrong size"
+                )
+            )
+        if self.map is None:
+            array = self.archive.read_into(name, np.empty(numel, dtype.numpy))
+        else:
+            array = np.frombuffer(self.map, np.uint8, size, self.archive.offset(name))
+            array = array[: numel * dtype.itemsize]
+            aligned = _address(array) % dtype.itemsize == 0
+            array = (array if aligned else array.copy()).view(dtype.numpy)
+        if self.swapped:
+            array = array.byteswap()
+        return Storage(array, dtype, key)
+
+    def restore(self, storage: Storage, location: str) -> Storage:
+        mapping = self.map_location
+        if isinstance(mapping, dict):
+            location = str(mapping.get(location, location))
+        elif isinstance(mapping, (str, device)):
+            location = str(mapping)
+        elif mapping is not None:
+            result = mapping(storage, location)
+            if result is not None:
+                if not isinstance(result, Storage):
+                    raise TypeError(
+                        "load: map_location must return the storage that it was given, or None, "
+                        f"but returned {type(result).__name__}"
+                    )
+                return result
+        if location != "cpu":
+            _refuse_location(location)
+        return storage

@@ -12,7 +12,7 @@ import reprlib
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Any, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged
 from tinytorch.serialization.safe import _BLOCKED, _safe
-from tinytorch.serialization.storage import Storage, _StorageType
+from tinytorch.serialization.storage import _StorageType
 
 # What files may call -----------------------------------------------------------------------------
 
@@ -129,10 +129,6 @@ def _complex(real: Any, imag: Any) -> complex:
     return complex(real, imag)
 
 
-def _device(kind: Any, index: Any = None) -> device:  # (the class itself could be built in other ways, too)
-    return device(kind, index)
-
-
 def _get_layout(name: Any) -> layout:
     found = getattr(sys.modules["tinytorch"], name.rpartition(".")[2], None)
     if type(found) is not layout:
@@ -165,7 +161,11 @@ _VALUES: dict[str, Any] = {
     **{f"torch.{each.tensor_name}Storage": _StorageType(each) for each in dtypes.ALL},
     "torch.storage.UntypedStorage": _StorageType(dtypes.uint8, untyped=True),
 }
-_ALLOWED: dict[str, Any] = {**_BUILDERS, **_VALUES}
+#: The classes that the builders make, which may be values, too.
+_MADE: dict[Any, Any] = {
+    _size: Size, _ordered_dict: OrderedDict, _counter: Counter, _set: set, _bytearray: bytearray, _complex: complex
+}  # fmt: skip
+_ALLOWED: dict[str, Any] = {**{name: _MADE.get(each, each) for name, each in _BUILDERS.items()}, **_VALUES}
 
 _LITERALS = frozenset({
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
@@ -187,14 +187,14 @@ class _Reader:
     here REDUCE, NEWOBJ and BUILD work on the builders in the list alone.
     """
 
-    def __init__(self, load_storage: Callable[[Any], Storage]) -> None:
+    def __init__(self, load_storage: Callable[[Any], Any]) -> None:
         self.load_storage = load_storage
         self.outside: Exception | None = None
         self.trusted = dict(_safe)
-        self.builders = [*_BUILDERS.values(), *self.trusted.values()]
+        self.builders = [(_MADE.get(each, each), each) for each in (*_BUILDERS.values(), *self.trusted.values())]
 
-    def read(self, program: bytes) -> Any:
-        """Return the object that the pickle describes."""
+    def read(self, program: bytes | IO[bytes]) -> Any:
+        """Return the object that the pickle describes; of a file, the next one."""
         try:
             return self.run(program)
         except pickle.UnpicklingError as error:
@@ -208,7 +208,7 @@ class _Reader:
                 f"Weights only load failed. The pickle is damaged: {type(error).__name__}: {error}"
             ) from error
 
-    def run(self, program: bytes) -> Any:
+    def run(self, program: bytes | IO[bytes]) -> Any:
         """Interpret the opcodes: a stack of values, stacks set aside by MARK, and the memo."""
         import pickletools
 
@@ -282,7 +282,7 @@ class _Reader:
     def storage(self, identity: Any) -> TypedStorage | UntypedStorage:
         """Return the storage; errors of the file system and of `map_location` pass as they are."""
         try:
-            return self.load_storage(identity).as_users_see_it(identity[1].untyped)
+            return self.load_storage(identity)
         except Exception as error:
             self.outside = error
             raise
@@ -313,11 +313,12 @@ class _Reader:
 
     def call(self, function: Any, arguments: Any) -> Any:
         """Return `function(*arguments)` for a function in the list."""
-        if not any(function is each for each in self.builders):
+        builder = next((builder for made, builder in self.builders if made is function), None)
+        if builder is None:
             self.refuse(f"Trying to call reduce for unrecognized function {reprlib.repr(function)}")
         if type(arguments) is not tuple:
             raise TypeError("arguments must be a tuple")
-        return function(*arguments)
+        return builder(*arguments)
 
     def make(self, cls: Any, arguments: Any) -> Any:
         """Return a new, bare instance of a class that the user has allowed."""

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import importlib
+import json
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
+from tinytorch.core.tensor import Size
 from tinytorch.func.pytree import (
+    LEAF,
     GetAttrKey,
+    LeafSpec,
     MappingKey,
     SequenceKey,
     TreeSpec,
+    _Kind,
     _kind_of,
     _kinds,
+    describe,
     keystr,
     map_only,
     register_pytree_node,
+    serialized,
     tree_all,
     tree_all_only,
     tree_any,
@@ -35,10 +47,14 @@ from tinytorch.func.pytree import flatten as tree_flatten
 from tinytorch.func.pytree import unflatten as tree_unflatten
 
 __all__ = [
-    "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "keystr",
-    "map_only", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
-    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SUPPORTED_NODES", "SequenceKey", "TreeSpec",
+    "arg_tree_leaves", "is_constant_class", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance",
+    "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "map_only",
+    "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
+    "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
+    "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
+    "tree_structure", "tree_unflatten", "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads",
+    "treespec_pprint", "treespec_tuple",
 ]  # fmt: skip
 
 _register_pytree_node = register_pytree_node
@@ -47,37 +63,305 @@ PyTree = Any
 SUPPORTED_NODES = _kinds  # of each type of container, how it is taken apart and put together
 
 
-class LeafSpec(TreeSpec):
-    """The structure of a leaf.
-
-    Example:
-        >>> from tinytorch.utils import _pytree as pytree
-        >>> pytree.LeafSpec() == pytree.tree_structure(1)
-        True
-    """
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(None, None, [])
-
-
 def _get_node_type(tree: Any) -> Any:
     """Return the type by which `SUPPORTED_NODES` knows a container, or a leaf's own."""
     kind = _kind_of(tree)
     return type(tree) if kind is None else kind
 
 
-def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-    """Return the values and the keys of a dictionary: packages register their own kinds of it with this."""
-    return list(d.values()), list(d)
+def treespec_leaf() -> TreeSpec:
+    """Return the structure of a leaf."""
+    return LEAF
 
 
-def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
-    """Return the values of a dictionary, each with the key that leads to it, and the keys."""
-    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """Return the structure of a tuple of items of these structures."""
+    return TreeSpec(tuple, None, list(iterable))
 
 
-def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
-    """Return the dictionary of some values and keys."""
-    return dict(zip(context, values, strict=True))
+def treespec_dict(mapping: Any = (), /, **named: TreeSpec) -> TreeSpec:
+    """Return the structure of a dictionary of items of these structures."""
+    items = dict(mapping, **named)
+    return TreeSpec(dict, list(items), list(items.values()))
+
+
+def arg_tree_leaves(*args: Any, **named: Any) -> list[Any]:
+    """Return the leaves of arguments."""
+    return tree_leaves((args, list(named.values())))
+
+
+def key_get(obj: Any, kp: Iterable[Any]) -> Any:
+    """Return what a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Return whether a class is one of named tuples."""
+    return (
+        isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+        and callable(getattr(cls, "_make", None)) and callable(getattr(cls, "_asdict", None))
+    )  # fmt: skip
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Return whether a class is one of C's named tuples, as `time.struct_time` and those that operations return."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "n_unnamed_fields", None), int)
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Return whether something is a named tuple, or a class of them."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq(obj: Any) -> bool:
+    """Return whether something is one of C's named tuples, or a class of them."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Return whether something is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Return whether something is one of C's named tuples."""
+    return is_structseq_class(type(obj))
+
+
+def register_dataclass(
+    cls: type[Any], *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:  # fmt: skip
+    """Make a dataclass known as a container of its fields; those that are None belong to the structure.
+
+    Args:
+        cls: the class.
+        field_names: the fields, by default all that it is made from.
+        drop_field_names: those that are left out.
+        serialized_type_name: see `register_pytree_node`.
+
+    Raises:
+        ValueError: the names are not those of the fields.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Point:
+        ...     x: int
+        ...     y: int
+        >>> torch.utils._pytree.register_dataclass(Point)
+        >>> torch.utils._pytree.tree_map(lambda x: x + 1, Point(1, 2))
+        Point(x=2, y=3)
+    """
+    if dataclasses.is_dataclass(cls):
+        own = [
+            field.name for field in dataclasses.fields(cls) if field.init and field.name not in (drop_field_names or ())
+        ]
+        missing, unexpected = set(own) - set(field_names or own), set(field_names or own) - set(own)
+        if missing or unexpected:
+            words = f"Missing fields in `field_names`: {missing}. " if missing else ""
+            words += f"Unexpected fields in `field_names`: {unexpected}." if unexpected else ""
+            raise ValueError(f"field_names does not include all dataclass fields.\n{words}")
+        field_names = field_names or own
+    elif field_names is None:
+        raise ValueError(
+            f"field_names must be specified with a list of all fields used to initialize {cls}, "
+            "as it is not a dataclass."
+        )
+    names = field_names
+
+    def taken_apart(obj: Any) -> tuple[list[Any], Any]:
+        full = [name for name in names if getattr(obj, name) is not None]
+        return [getattr(obj, name) for name in full], [full, [name for name in names if name not in full]]
+
+    register_pytree_node(
+        cls, taken_apart, lambda items, made_of: cls(**dict(zip(made_of[0], items)), **dict.fromkeys(made_of[1])),  # noqa: B905
+        serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=lambda x: ([(GetAttrKey(n), getattr(x, n)) for n in taken_apart(x)[1][0]], None),
+    )  # fmt: skip
+
+
+CONSTANT_NODES: set[type[Any]] = set()
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Make the instances of a class part of the structure of trees; it must have `__eq__` and `__hash__`."""
+    for name in ("__eq__", "__hash__"):
+        if getattr(cls, name) in (None, getattr(object, name)):
+            raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `{name}` implementation.")
+    register_pytree_node(cls, lambda x: ([], x), lambda _, x: x, flatten_with_keys_fn=lambda x: ([], x))
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    """Return whether `register_constant` knows a class."""
+    return isinstance(cls, type) and cls in CONSTANT_NODES
+
+
+def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
+    """Give a class of named tuples its name in what `treespec_dumps` writes."""
+    serialized[cls] = serialized_type_name, None, None
+
+
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    """Forget a class that was registered."""
+    del _kinds[cls], serialized[cls]
+    CONSTANT_NODES.discard(cls)
+
+
+# Structures as text -------------------------------------------------------------------------------
+
+
+class _Encoder(json.JSONEncoder):
+    def default(self, obj: Any) -> Any:
+        if not isinstance(obj, Enum):
+            return super().default(obj)
+        return {"__enum__": True, "fqn": f"{type(obj).__module__}:{type(obj).__qualname__}", "name": obj.name}
+
+
+def _enum(facts: dict[str, Any]) -> Any:
+    if "__enum__" not in facts:
+        return facts
+    module, _, name = facts["fqn"].partition(":")
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))[facts["name"]]  # type: ignore[index]
+
+
+def _name_of(kind: Any) -> str:
+    if kind not in serialized and is_namedtuple(kind):
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {kind} because we didn't register a serializated_type_name. "
+            "Please register using `_register_namedtuple`."
+        )
+    if kind not in serialized:
+        raise NotImplementedError(f"Serializing {kind} in pytree is not registered.")
+    name = serialized[kind][0]
+    if name is None:
+        raise NotImplementedError(
+            f"No registered serialization name for {kind} found. Please update your _register_pytree_node call with a "
+            "`serialized_type_name` kwarg."
+        )
+    return name
+
+
+def _type_of(name: str) -> Any:
+    for kind, (known, _, _) in reversed(serialized.items()):
+        if known == name:
+            return kind
+    raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
+
+
+def _of_factory(facts: dict[str, Any]) -> Any:
+    home = importlib.import_module(facts["default_factory_module"])
+    return [getattr(home, facts["default_factory_name"]), facts["dict_context"]]
+
+
+_plain: tuple[Any, ...] = (list, tuple, dict, deque, OrderedDict)
+serialized.update({
+    **{each: (f"{each.__module__}.{each.__name__}", None, None) for each in _plain},
+    Size: ("torch.Size", None, None),
+    namedtuple: ("collections.namedtuple", _name_of, _type_of),
+    defaultdict: ("collections.defaultdict", lambda made_of: {
+        "default_factory_module": made_of[0].__module__, "default_factory_name": made_of[0].__qualname__,
+        "dict_context": made_of[1],
+    }, _of_factory),
+})  # fmt: skip
+
+
+def _described(spec: TreeSpec) -> dict[str, Any]:
+    if spec.type is None:
+        return {"type": None, "context": None, "children_spec": []}
+    name, dumped = _name_of(spec.type), serialized[spec.type][1]
+    context = json.dumps(spec.context, cls=_Encoder) if dumped is None else dumped(spec.context)
+    return {"type": name, "context": context, "children_spec": [_described(child) for child in spec.children()]}
+
+
+def _read(facts: Any) -> TreeSpec:
+    if facts["type"] is None:
+        return LEAF
+    kind = _type_of(facts["type"])
+    loaded = serialized[kind][2]
+    context = json.loads(facts["context"], object_hook=_enum) if loaded is None else loaded(facts["context"])
+    return TreeSpec(kind, context, [_read(child) for child in facts["children_spec"]])
+
+
+def _check_protocol(protocol: int) -> None:
+    if protocol != 1:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """Return a structure as JSON, which PyTorch reads, too.
+
+    Raises:
+        TypeError: it is no structure, or a type tells what JSON cannot write.
+        NotImplementedError: a type has no `serialized_type_name`.
+        ValueError: a protocol other than 1.
+
+    Example:
+        >>> text = torch.utils._pytree.treespec_dumps(torch.utils._pytree.tree_structure([1, (2,)]))
+        >>> torch.utils._pytree.treespec_loads(text)
+        TreeSpec(list, None, [*,
+          TreeSpec(tuple, None, [*])])
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
+    _check_protocol(1 if protocol is None else protocol)
+    return json.dumps((1, _described(treespec)), cls=_Encoder)
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """Return the structure that `treespec_dumps` has written.
+
+    Raises:
+        NotImplementedError: it has a type that is not registered.
+        ValueError: it is of another protocol, or no JSON.
+
+    Example:
+        >>> torch.utils._pytree.treespec_loads('[1, {"type": null, "context": null, "children_spec": []}]')
+        *
+    """
+    protocol, facts = json.loads(serialized)
+    _check_protocol(protocol)
+    return _read(facts)
+
+
+def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None) -> list[Any] | None:
+    """Return the leaves of `tree`, each as often as it stands for leaves of a structure; None where it does not fit."""
+    result: list[Any] = []
+    whole = tree_unflatten([0] * treespec.num_leaves, treespec)
+    try:
+        tree_map_(lambda x, part: result.extend([x] * len(tree_leaves(part, is_leaf))), tree, whole, is_leaf=is_leaf)
+    except ValueError:
+        return None
+    return result
+
+
+def _is_leaf(tree: Any, is_leaf: Any = None) -> bool:
+    return tree_is_leaf(tree, is_leaf)
+
+
+def _parts(kind: _Kind) -> Any:
+    keys: Any = kind.keys
+
+    def flatten_with_keys(container: Any) -> Any:
+        items, context = kind.flatten(container)
+        return list(zip(keys(container, context), items, strict=True)), context
+
+    return kind.flatten, flatten_with_keys, kind.unflatten
+
+
+# PyTorch's private names of how containers are taken apart, which packages register their own kinds with.
+_list_flatten, _list_flatten_with_keys, _list_unflatten = _parts(_kinds[list])
+_tuple_flatten, _tuple_flatten_with_keys, _tuple_unflatten = _parts(_kinds[tuple])
+_dict_flatten, _dict_flatten_with_keys, _dict_unflatten = _parts(_kinds[dict])
+_odict_flatten, _, _odict_unflatten = _parts(_kinds[OrderedDict])
+_ordereddict_flatten, _ordereddict_flatten_with_keys, _ordereddict_unflatten = _parts(_kinds[OrderedDict])
+_defaultdict_flatten, _defaultdict_flatten_with_keys, _defaultdict_unflatten = _parts(_kinds[defaultdict])
+_deque_flatten, _deque_flatten_with_keys, _deque_unflatten = _parts(_kinds[deque])
+_namedtuple_flatten, _namedtuple_flatten_with_keys, _namedtuple_unflatten = _parts(_kinds[namedtuple])
+pytree_to_str, str_to_pytree, treespec_pprint = treespec_dumps, treespec_loads, describe
+_is_namedtuple_instance, _private_register_pytree_node = is_namedtuple_instance, register_pytree_node
+PyTreeSpec, NodeDef, _LEAF_SPEC = TreeSpec, _Kind, LEAF
+BUILTIN_TYPES, STANDARD_DICT_TYPES = frozenset(_kinds), frozenset({dict, OrderedDict, defaultdict})

@@ -10,6 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
+from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 
 
@@ -203,3 +204,52 @@ def test_structured_pruning_after_another_looks_at_the_dimension():
             return True
 
     check(program)
+
+
+def small(torch: Any) -> dict[str, Any]:
+    """Return modules, and a batch of four for each."""
+    torch.manual_seed(0)
+    nn, x = torch.nn, torch.linspace(-1, 1, 12).reshape(4, 3)
+    return {
+        "linear": (nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2, bias=False)), x),
+        "convolution": (nn.Sequential(nn.Conv1d(1, 4, 2), nn.GroupNorm(2, 4), nn.Flatten()), x[:, None] ** 2),
+        "embedding": (nn.Sequential(nn.Embedding(5, 4), nn.LayerNorm(4)), torch.arange(8).reshape(4, 2) % 5),
+    }
+
+
+@needs_oracle
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("name", ["linear", "convolution", "embedding"])
+def test_gradients_of_each_sample(name: str, reduction: str) -> None:
+    def program(torch: Any) -> Any:
+        module, x = small(torch)[name]
+        first = next(module.parameters())
+        call = importlib.import_module(f"{torch.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+        out = call(module, loss_reduction=reduction)(x)
+        getattr(out.exp(), reduction)().backward()
+        return out.detach(), first.grad, [each.grad_sample for each in module.parameters()]
+
+    same_as_pytorch(program, 1e-4, 1e-6)
+
+
+REFUSED: dict[str, Any] = {
+    "reduction": lambda torch, call, m, x: call(m, loss_reduction="none"),
+    "no module": lambda torch, call, m, x: call(torch.relu),
+    "size of a wrong type": lambda torch, call, m, x: call(m, batch_size="2"),
+    "no size": lambda torch, call, m, x: call(m, batch_size=0),
+    "other size": lambda torch, call, m, x: call(m, batch_size=3)(x),
+    "no tensor": lambda torch, call, m, x: call(m)("x"),
+    "sizes": lambda torch, call, m, x: call(torch.nn.Bilinear(3, 3, 1))(x, x[:2]),
+    "again": lambda torch, call, m, x: (call(m)(x).sum().backward(), call(m)),
+    "batch norm": lambda torch, call, m, x: call(torch.nn.BatchNorm1d(3))(x),
+}
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", REFUSED)
+def test_gradients_of_samples_are_refused_as_in_pytorch(name: str) -> None:
+    def program(torch: Any) -> Any:
+        call = importlib.import_module(f"{torch.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+        return REFUSED[name](torch, call, torch.nn.Linear(3, 2), torch.ones(4, 3))
+
+    same_as_pytorch(program)

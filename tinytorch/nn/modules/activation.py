@@ -5,15 +5,19 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
+from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
+from tinytorch.nn.modules import _fast_path
 from tinytorch.nn.modules._family import Shown
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
-from tinytorch.ops.nn.attention import canonical_mask
+from tinytorch.ops.nn.attention import canonical_mask, full_mask
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
@@ -674,8 +678,12 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Return the result and the attention weights; arguments as `F.multi_head_attention_forward`."""
+        numbers = any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
         key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype)
         attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
+        composed = need_weights or (
+            query is key is value and not numbers and self._hides_all(query, attn_mask, key_padding_mask)
+        )
         turned = self.batch_first and query.ndim == 3
         if turned:
             # (The same tensor stays one: its projections are one product.)
@@ -686,9 +694,31 @@ class MultiheadAttention(Module):
         out, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
             self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
-            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=composed,
             attn_mask=attn_mask, use_separate_proj_weight=not self._qkv_same_embed_dim,
             q_proj_weight=self.q_proj_weight, k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        return (out.transpose(0, 1) if turned else out), weights
+        return (out.transpose(0, 1) if turned else out), weights if need_weights else None
+
+    def _fused(self, query: Tensor) -> bool:
+        """Return whether PyTorch would use its fused kernel."""
+        return (
+            _fast_path.get_fastpath_enabled()
+            and not self.training
+            and query.ndim == 3
+            and self.batch_first
+            and self._qkv_same_embed_dim
+            and self.in_proj_bias is not None
+            and self.bias_k is None
+            and not self.add_zero_attn
+            and self.num_heads % 2 == 0
+            and not (is_grad_enabled() and any(each.requires_grad for each in (query, *self.parameters())))
+        )
+
+    def _hides_all(self, query: Tensor, mask: Tensor | None, padding: Tensor | None) -> bool:
+        """Return whether some query sees nothing, of which the fused kernel makes NaN, as softmax does, not zeros."""
+        if (mask is None and padding is None) or not self._fused(query):
+            return False
+        seen: Any = full_mask(mask, padding, len(query), self.num_heads, 0)
+        return bool((seen._array == -np.inf).all(-1).any())

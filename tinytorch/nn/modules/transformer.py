@@ -69,11 +69,14 @@ class _Layer(Module):
     """What has self-attention."""
 
     def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+        need_weights: bool = False,
     ) -> Tensor:
-        x = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
-        )[0]
+        x = self.self_attn(x, x, x, key_padding_mask, need_weights, attn_mask, is_causal=is_causal)[0]
         return self.dropout1(x)
 
 
@@ -157,11 +160,14 @@ class TransformerEncoderLayer(_Layer):
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
+        options = {"is_causal": is_causal}
+        if self._fused(src) and self.self_attn._hides_all(src, mask, padding):
+            options["need_weights"] = True
         if self.norm_first:
-            x = x + self._sa_block(self.norm1(x), mask, padding, is_causal=is_causal)
+            x = x + self._sa_block(self.norm1(x), mask, padding, **options)
             out: Tensor = x + self._ff_block(self.norm2(x))
         else:
-            x = self.norm1(x + self._sa_block(x, mask, padding, is_causal=is_causal))
+            x = self.norm1(x + self._sa_block(x, mask, padding, **options))
             out = self.norm2(x + self._ff_block(x))
         if autocast.on and self._fused(src):
             (out,) = autocast.lowered(out)
@@ -169,17 +175,12 @@ class TransformerEncoderLayer(_Layer):
 
     def _fused(self, src: Tensor) -> bool:
         """Return whether PyTorch would use its fused kernel: under autocasting that has a result of low precision."""
-        attention = self.self_attn
         return (
-            _fast_path.get_fastpath_enabled()
-            and not self.training
-            and src.ndim == 3
-            and attention.batch_first
-            and attention.in_proj_bias is not None
-            and attention.num_heads % 2 == 0
+            not self.training
             and bool(self.activation_relu_or_gelu)
             and self.norm1.eps == self.norm2.eps
-            and not (is_grad_enabled() and (src.requires_grad or any(each.requires_grad for each in self.parameters())))
+            and self.self_attn._fused(src)
+            and not (is_grad_enabled() and any(each.requires_grad for each in self.parameters()))
         )
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -339,6 +340,8 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
         if padding is not None and mask is None and self._leaves_out_padding(src, padding):
+            if bool((padding != 0).all()):
+                raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
             out = out.masked_fill((padding != 0).unsqueeze(-1), 0)
         return out if self.norm is None else self.norm(out)
 

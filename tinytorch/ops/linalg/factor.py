@@ -757,7 +757,7 @@ def check_lu(name: str, A: Any, pivot: bool) -> None:
     if isinstance(A, Tensor) and A.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
     check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
-    if not pivot:
+    if not pivot and A._array.size:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
 
@@ -848,7 +848,8 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
                 [0.2500, 1.0000]])
     """
     check_lu("linalg.lu", A, pivot)
-    return return_types.linalg_lu(_lu_parts(A))
+    P, L, U = _lu_parts(A)
+    return return_types.linalg_lu((P if pivot else P.new_empty(0), L, U))
 
 
 def _lu_solve_both(

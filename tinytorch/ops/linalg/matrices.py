@@ -227,11 +227,15 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         (tensor([[ 4.0000,  3.0000],
                 [ 0.5000, -0.5000]]), tensor([2, 2], dtype=torch.int32))
     """
-    if out is not None:
-        raise NotImplementedError("lu(out=...) is left out: assign the result instead")
     _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
     found = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
-    return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
+    if out is None:
+        return return_types.lu_with_info(found) if get_infos else tuple(found[:2])
+    if len(out) != 2 + get_infos:
+        raise TypeError(f"expected tuple of {2 + get_infos} elements but got {len(out)}")
+    for target, each in zip(out, found, strict=False):
+        target.resize_as_(each).copy_(each)
+    return out
 
 
 @public(method=True, out="exact", autocast="float32")
@@ -362,11 +366,12 @@ def orgqr(input: Tensor, tau: Tensor) -> Tensor:
 
 
 @public(method=True, out="ormqr", autocast="float32")
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Return the product of a matrix with the orthogonal Q that Householder reflections make.
 
     Args:
-        input, tau: the reflections' vectors, `(..., m, k)`, and their factors; see `geqrf`.
+        input, input2: the reflections' vectors, `(..., m, k)`, and their factors; see `geqrf`.
+        input3: C.
         left: `Q C`; else `C Q`.
         transpose: `Q^T` in place of Q.
 
@@ -379,7 +384,8 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
         tensor([[5.],
                 [0.]])
     """
-    check_tensors("ormqr", input=input, input2=tau, input3=other)
+    check_tensors("ormqr", input=input, input2=input2, input3=input3)
+    tau, other = input2, input3
     for each, name in ((input, "input"), (other, "other")):
         if each.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")

@@ -154,6 +154,7 @@ def scaled_dot_product_attention(
         _check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
     if attn_mask is not None:
         _check_mask(attn_mask, shape)
+        attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1]) if q.shape[-1] else math.inf
     if not q.shape[-1]:
@@ -196,7 +197,7 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
                 f"The size of tensor a ({scores[-back]}) must match the size of tensor b ({mask.shape[-back]}) at "
                 f"non-singleton dimension {len(scores) - back}"
             )
-    if mask.ndim < 2:
+    if mask.ndim < 2 and len(scores) == 4:  # (where PyTorch has a kernel of its own)
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-max(mask.ndim, 1)}, {max(mask.ndim, 1) - 1}], "
             "but got -2)"
@@ -294,7 +295,7 @@ def _static(x: Tensor, name: str, batch: int, heads: int, features: int) -> Tens
     return x.reshape(batch, heads, x.shape[1], features)
 
 
-def _full_mask(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, more: int) -> Tensor | None:
+def full_mask(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, more: int) -> Tensor | None:
     """Return the sum of both masks, of a shape that broadcasts to (N, heads, L, S); the last `more` keys are seen."""
     if mask is not None:
         mask = mask if mask.ndim == 2 else mask.reshape(batch, heads, *mask.shape[1:])
@@ -447,7 +448,7 @@ def multi_head_attention_forward(
             columns + more == k.shape[2],
             f"Expected key_padded_mask.shape[1] to be {k.shape[2]}, but got {columns + more}",
         )
-    mask = _full_mask(attn_mask, key_padding_mask, batch, num_heads, more)
+    mask = full_mask(attn_mask, key_padding_mask, batch, num_heads, more)
     if autocast.on:
         (mask,) = autocast.lowered(mask)
     dropout_p = dropout_p if training else 0.0
@@ -461,7 +462,7 @@ def multi_head_attention_forward(
     else:
         out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     out = out.permute(2, 0, 1, 3).reshape(length * batch, features)
-    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, out_proj_weight.shape[0])
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
     if not batched:
