@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -233,6 +234,18 @@ def modified(node: Node, array: Any, producer: str, found: int, expected: int) -
     )
 
 
+_ops: list[Op] = []  # those that have not been told of unsigned integers
+
+
+def _refuse_unsigned() -> None:
+    unsigned = import_module("tinytorch.core.unsigned")
+    while _ops:
+        unsigned.refuse(_ops.pop())
+
+
+dtypes.on_unsigned.append(_refuse_unsigned)
+
+
 class Op:
     """A kernel, its formulas, and what is known about calling it.
 
@@ -301,6 +314,10 @@ class Op:
         if overload is not None:
             argument, class_name = overload
             self.overload = (self.position[argument], type(class_name, (self.node_class,), {"__slots__": ()}))
+        self.callers: list[Any] = []
+        _ops.append(self)
+        if not dtypes.on_unsigned:
+            _refuse_unsigned()
 
     # Calling --------------------------------------------------------------------------------------
 
@@ -700,6 +717,7 @@ def operator_of(function: Any) -> Any:
     """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
     call = _binary(function.op, operator=True)
     call.op = function.op  # type: ignore[attr-defined]
+    call.op.callers.append(call)
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__
     return call
@@ -708,6 +726,7 @@ def operator_of(function: Any) -> Any:
 def _public(made: Op, call: Any) -> Any:
     call.op = made
     made.caller = call
+    made.callers.append(call)
     return call
 
 
