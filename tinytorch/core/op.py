@@ -264,6 +264,7 @@ class Op:
     elementwise = False  # an element of the output depends on one of each input: formulas are their own transposes
     linear = False  # in each tensor argument, the others held fixed: the tangent is the op's of the tangent
     in_float32 = False  # see `pointwise`
+    looking = staticmethod(lambda kernel: kernel)  # makes a kernel look at the dtypes first (see `unsigned.py`)
 
     def __init__(
         self,

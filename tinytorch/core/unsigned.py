@@ -19,8 +19,8 @@ REFUSED = {
     for line in """
     {}_cpu: aminmax argmax argmin bincount bitwise_not cummax cummin flip fmod gcd ge gt heaviside kthvalue lcm le
     {}_cpu: logical_and logical_not logical_or logical_xor lt mode remainder topk
-    {}: baddbmm bmm channel_shuffle cross dot index_put masked_fill masked_scatter masked_select max_all max_pool2d
-    {}: max_pool3d min_all pixel_shuffle pixel_unshuffle pow trace tril triu
+    {}: baddbmm bmm channel_shuffle cross dot index_put masked_fill masked_scatter masked_select max_all min_all
+    {}: pixel_shuffle pixel_unshuffle pow trace tril triu
     abs_cpu: abs
     add_stub: Add Rsub Sub dist from_scaled minus_scaled plus_scaled
     addcmul_cpu_out: addcmul
@@ -62,28 +62,52 @@ REFUSED = {
 }
 
 
+#: Those that are not called where there are no elements, and those that are not called for a single number.
+_IDLE = frozenset(
+    """addmm_impl_cpu_ addmv_impl_cpu argmax_cpu argmin_cpu baddbmm bmm channel_shuffle cummax_cpu cummin_cpu flip_cpu
+    masked_select max_cpu max_values_cpu median_cpu min_cpu min_values_cpu mode_cpu pixel_shuffle pixel_unshuffle
+    scatter_gather_tensor_cpu take_cpu take_put_cpu tril triu""".split()
+)
+_OF_NUMBERS = frozenset("aminmax_cpu cummax_cpu cummin_cpu flip_cpu kthvalue_cpu max_cpu min_cpu mode_cpu topk_cpu".split())
+
+
 def refuse(made: Any) -> None:
     """Let the kernel of an op look at the dtypes first, if PyTorch's refuses unsigned integers."""
-    kernel = made.kernel
     node = made.node_class.__name__.removesuffix("Backward0")
-    names = (kernel.__name__, made.name, made.name.strip("_"), node)
+    names = (made.kernel.__name__, made.name, made.name.strip("_"), node)
     name = next((REFUSED[each] for each in names if each in REFUSED), None)
     if name is None:
         return
+    index = made.position.get("index")
 
-    def looking(*args: Any, **kwargs: Any) -> Any:
-        for each in args:
-            if isinstance(each, np.ndarray) and each.dtype.kind == "u" and each.dtype.itemsize > 1:
+    def refuses(args: tuple[Any, ...]) -> bool:
+        arrays = [each for each in args if isinstance(each, np.ndarray)]
+        if not any(map(_is_wide, arrays)) or (index is not None and _is_wide(args[index])):
+            return False  # (of an index the kernel says what is wrong)
+        return (name not in _IDLE or all(each.size for each in arrays)) and (arrays[0].ndim > 0 or name not in _OF_NUMBERS)
+
+    def looking(kernel: Any) -> Any:
+        def look(*args: Any, **kwargs: Any) -> Any:
+            if refuses(args):
+                kind = next(each.dtype for each in args if _is_wide(each))
                 raise NotImplementedError(
-                    f"\"{name}\" not implemented for '{dtypes.from_numpy_dtype(each.dtype).tensor_name}'"
+                    f"\"{name}\" not implemented for '{dtypes.from_numpy_dtype(kind).tensor_name}'"
                 )
-        return kernel(*args, **kwargs)
+            return kernel(*args, **kwargs)
 
-    made.kernel = functools.update_wrapper(looking, kernel)
-    if isinstance(kernel, np.ufunc):
-        looking.ufunc, looking.writes = kernel, True  # type: ignore[attr-defined]
+        if isinstance(kernel, np.ufunc):
+            look.ufunc, look.writes = kernel, True  # type: ignore[attr-defined]
+        return functools.update_wrapper(look, kernel)
+
+    made.looking, made.kernel = looking, looking(made.kernel)
     for call in made.callers:
         if "KERNEL" in call.__globals__:  # (see `caller.py`)
-            call.__globals__["KERNEL"] = looking
-        else:
-            call.__closure__[call.__code__.co_freevars.index("kernel")].cell_contents = looking
+            call.__globals__["KERNEL"] = made.kernel
+            continue
+        cells = dict(zip(call.__code__.co_freevars, call.__closure__, strict=True))
+        cell = cells.get("kernel") or cells["write"]
+        cell.cell_contents = looking(cell.cell_contents)
+
+
+def _is_wide(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "u" and x.dtype.itemsize > 1

@@ -24,6 +24,8 @@ __all__ = [
 
 FLOATS = "fV"  # NumPy's kinds of floating-point dtypes; bfloat16 is of kind V
 
+RARE = "?HILQ"  # NumPy's characters of bool and the wide unsigned integers, which many of PyTorch's kernels lack
+
 BOOL, INTEGER, FLOATING = 0, 1, 2  # the categories of promotion, in their order
 
 
@@ -100,6 +102,7 @@ uint16 = dtype("uint16", "UInt16", INTEGER, 2)
 uint32 = dtype("uint32", "UInt32", INTEGER, 4)
 uint64 = dtype("uint64", "UInt64", INTEGER, 8)
 UNSIGNED = (uint16, uint32, uint64)  # few operations take them; none promotes them with other integers
+LACKING = (bool, *UNSIGNED)
 
 
 class Absent(dtype):

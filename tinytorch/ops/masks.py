@@ -13,7 +13,8 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.activation import where as where_
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.kernels.dtypes import RARE
+from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
@@ -288,6 +289,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is not None:  # the function's is seen to in `ops/out.py`
         raise TypeError('nonzero() missing 1 required positional arguments: "as_tuple"')
     array = input._array
+    if array.dtype.char in RARE and array.dtype.kind == "u":
+        raise refused("nonzero_count_cpu", array)
     if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
     # In memory, as PyTorch's, the indices of one dimension after those of another.

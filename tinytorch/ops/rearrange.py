@@ -9,6 +9,7 @@ import numpy as np
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.ops.arguments import check_int, check_tensor, ints_of, numpy_names, refused
 from tinytorch.ops.arithmetic import check_fits
@@ -124,7 +125,7 @@ def repeat_interleave(
 
 def _interleaved(counts: Any, output_size: Any) -> Any:
     """Return each index as often as `counts` says."""
-    if counts.dtype.kind not in "iu":
+    if counts.dtype.kind not in "iu" or counts.dtype.char in RARE:
         raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
