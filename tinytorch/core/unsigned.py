@@ -17,6 +17,8 @@ from tinytorch.kernels import dtypes
 REFUSED = {
     op: line.partition(": ")[0].strip().format(op)
     for line in """
+    flip_cpu: rot90
+    scatter_gather_tensor_cpu_reduce_mean: scatter_mean
     {}_cpu: aminmax argmax argmin bincount bitwise_not cummax cummin flip fmod gcd ge gt heaviside kthvalue lcm le
     {}_cpu: logical_and logical_not logical_or logical_xor lt mode remainder topk
     {}: baddbmm bmm channel_shuffle cross dot index_put masked_fill masked_scatter masked_select max_all min_all
@@ -24,7 +26,7 @@ REFUSED = {
     abs_cpu: abs
     add_stub: Add Rsub Sub dist from_scaled minus_scaled plus_scaled
     addcmul_cpu_out: addcmul
-    addmm_impl_cpu_: Mm addbmm addmm linear mm
+    addmm_impl_cpu_: Mm addbmm addmm gru_layer linear lstm_layer mm rnn_layer
     addmv_impl_cpu: addmv mv
     addr_cpu: addr
     clamp_cpu: clamp_to_tensors
@@ -84,6 +86,10 @@ def refuse(made: Any) -> None:
         arrays = [each for each in args if isinstance(each, np.ndarray)]
         if not any(map(_is_wide, arrays)) or (index is not None and _is_wide(args[index])):
             return False  # (of an index the kernel says what is wrong)
+        if name == "pow":
+            return not any(not each.ndim and each in numbers for each, numbers in zip(args, ((1,), (0, 1))))  # noqa: B905
+        if name == "nonzero_count_cpu" and args[1] is not None:
+            return False
         return (name not in _IDLE or all(each.size for each in arrays)) and (arrays[0].ndim > 0 or name not in _OF_NUMBERS)
 
     def looking(kernel: Any) -> Any:

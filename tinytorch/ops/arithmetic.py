@@ -645,11 +645,11 @@ _SMALL = 1 << 12
 _LARGE = 1e38  # float32 holds numbers up to it, and some beyond
 
 
-def check_fits(x: Any, *values: Any) -> None:
-    """Raise PyTorch's error if a number is out of the range of the dtype of `x`."""
-    if x.itemsize < 4 or builtins.any(builtins.abs(each) > _LARGE for each in values):
-        for each in values:
-            limits.fits(each, dtypes.from_numpy_dtype(x.dtype))
+def check_fits(x: Any, *values: Any) -> Any:
+    """Return the last number as it fits into the dtype of `x`; raise PyTorch's error if one is out of its range."""
+    if x.itemsize < 4 or x.dtype.kind not in FLOATS or builtins.any(builtins.abs(each) > _LARGE for each in values):
+        values = tuple([limits.fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
+    return values[-1]
 
 
 def _bound(value: Any, x: Any) -> Any:
@@ -1045,4 +1045,7 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
         >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
         True
     """
-    return builtins.bool(np.array_equal(input._array, other._array))
+    x, y = input._array, other._array
+    if x.dtype != y.dtype and x.shape == y.shape:
+        dtypes.promote_types(input.dtype, other.dtype)  # raises where there is no common dtype
+    return builtins.bool(np.array_equal(x, y))

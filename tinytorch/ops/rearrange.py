@@ -319,7 +319,7 @@ def constant_pad(x: Any, pad: tuple[int, ...], value: Any = 0) -> Any:
         if length + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
     shape = tuple([length + before + after for length, (before, after) in zip(x.shape, widths, strict=True)])
-    check_fits(x, value)
+    value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.full_like(x, value, order="C" if laid_out else "K", shape=shape)
     inner = tuple([slice(max(before, 0), n - max(after, 0)) for n, (before, after) in zip(shape, widths, strict=True)])

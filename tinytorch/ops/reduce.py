@@ -55,6 +55,8 @@ def _cast(x: Any, dtype: Any, name: str) -> Any:
             dtype = dtypes.as_dtype(dtype)
         except TypeError:
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+    if dtype in dtypes.UNSIGNED:
+        raise refused(f"{name}_{'out_' * name.startswith('cum')}cpu", x.astype(dtype.numpy))
     return x.astype(dtype.numpy, copy=False)
 
 

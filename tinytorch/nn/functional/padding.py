@@ -58,7 +58,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"{len(widths)} and input of dimension {len(shape)}"
         )
     if mode == "constant":
-        return constant_pad(input, widths, 0 if value is None else value)
+        return constant_pad(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:

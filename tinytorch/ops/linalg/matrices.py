@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of, refused
 from tinytorch.ops.arithmetic import _alike, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -409,7 +409,8 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                 f"{input.dtype.tensor_name} and {name} has dtype {each.dtype.tensor_name}"
             )
-    check_floating("torch.ormqr", input)
+    if not input.is_floating_point():
+        raise refused("ormqr_cpu", input._array)
     return decompose.reflect(input, tau, other, left, transpose)
 
 
