@@ -238,9 +238,8 @@ _ops: list[Op] = []  # those that have not been told of unsigned integers
 
 
 def _refuse_unsigned() -> None:
-    unsigned = import_module("tinytorch.core.unsigned")
     while _ops:
-        unsigned.refuse(_ops.pop())
+        import_module("tinytorch.core.unsigned").refuse(_ops.pop())
 
 
 dtypes.on_unsigned.append(_refuse_unsigned)
@@ -718,7 +717,7 @@ def operator_of(function: Any) -> Any:
     """Return an op of two as Python's operator: NotImplemented for what is neither tensor nor number."""
     call = _binary(function.op, operator=True)
     call.op = function.op  # type: ignore[attr-defined]
-    call.op.callers.append(call)
+    function.op.callers.append(call)
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__
     return call

@@ -66,7 +66,8 @@ class dtype:
         """
         if self._numpy is None:
             if self in UNSIGNED:
-                return _begin() or np.dtype(self.name)
+                _begin()
+                return np.dtype(self.name)
             if self is not bfloat16:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -198,16 +199,12 @@ def _promote(a: dtype, b: dtype) -> dtype:
 
 
 class _Promoted(dict[tuple[dtype, dtype], dtype]):
-    """The result by two dtypes."""
-
     def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
         a, b = pair
         if isinstance(a, Absent) or isinstance(b, Absent):
             raise NotImplementedError(f"tinytorch has no tensors of dtype {a!r} or {b!r}")
-        raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-            f"{a.tensor_name} and {b.tensor_name}"
-        )
+        what = f"attempted to promote {a.tensor_name} and {b.tensor_name}"
+        raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, {what}")
 
 
 _PROMOTED = _Promoted(
@@ -230,8 +227,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def checked(name: str, argument: str, position: builtins.int, value: Any) -> dtype:
-    """Return `value`, an argument of a function that must be a dtype; raise PyTorch's error if it is none."""
-    """Return a dtype, which may also be given as Python's `float`, `int` or `bool`."""
+    """Return a function's argument that must be a dtype, or Python's `float`, `int` or `bool`, else raise an error."""
     if not isinstance(value, dtype):
         if value in (builtins.float, builtins.int, builtins.bool):
             return as_dtype(value)

@@ -642,12 +642,13 @@ def _between(x: Any, min: Any = None, max: Any = None) -> Any:
 
 _REAL = frozenset((builtins.int, builtins.float))
 _SMALL = 1 << 12
+_FLOAT = np.dtype(np.float32)
 _LARGE = 1e38  # float32 holds numbers up to it, and some beyond
 
 
 def check_fits(x: Any, *values: Any) -> Any:
     """Return the last number as it fits into the dtype of `x`; raise PyTorch's error if one is out of its range."""
-    if x.itemsize < 4 or x.dtype.kind not in FLOATS or builtins.any(builtins.abs(each) > _LARGE for each in values):
+    if x.dtype is not _FLOAT or builtins.any(builtins.abs(each) > _LARGE for each in values):
         values = tuple([limits.fits(each, dtypes.from_numpy_dtype(x.dtype)) for each in values])
     return values[-1]
 

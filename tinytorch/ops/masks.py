@@ -28,10 +28,7 @@ def _check_mask(name: str, mask: Any) -> None:
         )
 
 
-_C_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double",
-}  # fmt: skip
+_C_NAMES = dtypes.C_NAMES | {"int16": "short"}
 
 
 def _wide_copy(x: Any, mask: Any, *_: Any) -> Any:

@@ -30,7 +30,7 @@ from tinytorch.core.view import check_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import random as kernels
 from tinytorch.kernels.dtypes import dtype as Dtype
-from tinytorch.ops.arguments import check_tensor, refused, renamed
+from tinytorch.ops.arguments import check_floating, check_tensor, refused, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
 from tinytorch.ops.limits import limits_of
@@ -324,11 +324,6 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     return int(value)
 
 
-def _check_floating(x: Tensor, kernel: str) -> None:
-    if not x.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.tensor_name}'")
-
-
 def _check_unsigned(x: Tensor, kernel: str) -> None:
     if x.dtype in dtypes.UNSIGNED:
         raise refused(kernel, x._array)
@@ -355,7 +350,7 @@ def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds
     """
     low, high = _bounds("uniform_", args, bounds, (0.0, 1.0))
     low, high = _real("uniform_", "from", 1, low), _real("uniform_", "to", 2, high)
-    _check_floating(x, "check_uniform_bounds")
+    check_floating("check_uniform_bounds", x._array)
     limit = limits_of(x.dtype)[1]
     for name, value in (("from", low), ("to", high)):
         if not -limit <= value <= limit:
@@ -399,7 +394,7 @@ def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator 
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if x._array.size:
-        _check_floating(x, "normal_kernel_cpu")
+        check_floating("normal_kernel_cpu", x._array)
     return _fill(_NORMAL, x, kernels.normal, _source("normal_", generator), mean, std)
 
 
@@ -418,7 +413,7 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if x._array.size:
-        _check_floating(x, "log_normal_cpu")
+        check_floating("log_normal_cpu", x._array)
     return _fill(_LOG_NORMAL, x, kernels.log_normal, _source("log_normal_", generator), mean, std)
 
 
@@ -803,7 +798,7 @@ def rand(
                 [0.1320, 0.3074, 0.6341]])
     """
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
-    _check_floating(made, "check_uniform_bounds")
+    check_floating("check_uniform_bounds", made._array)
     _fill(_UNIFORM, made, kernels.uniform, _source("rand", generator))
     return _requiring(made, requires_grad, out)
 
@@ -829,7 +824,7 @@ def randn(
     """
     made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
     if made._array.size:
-        _check_floating(made, "normal_kernel_cpu")
+        check_floating("normal_kernel_cpu", made._array)
     _fill(_NORMAL, made, kernels.normal, _source("randn", generator))
     return _requiring(made, requires_grad, out)
 

@@ -740,6 +740,8 @@ def _medians(name: str, skip_nan: bool) -> tuple[Any, Any]:
         missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
         if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
             missing = np.iinfo(x.dtype).min
+        elif x.dtype == np.uint64:
+            missing = 1 << 63
         return np.full_like(x, missing, shape=())
 
     of_all.__name__, choose.__name__ = f"_{name}_all", f"_{name}_dim"

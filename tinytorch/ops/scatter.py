@@ -13,9 +13,9 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import limits
-from tinytorch.kernels.dtypes import RARE
 from tinytorch.ops.arguments import check_tensor, numpy_names, refused
 from tinytorch.ops.index import _INT64, _check_rows, _copy_in_order, _fitting, _rows_of, index_put
 from tinytorch.ops.join import cat

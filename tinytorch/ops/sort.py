@@ -11,12 +11,10 @@ from tinytorch.core.op import as_array, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.kernels.dtypes import RARE
-from tinytorch.ops.arguments import (
-    also_by, check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
-)
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, numpy_names, refused, renamed
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
@@ -335,8 +333,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     given, among = (each._array if isinstance(each, Tensor) else np.asarray(each) for each in (elements, test_elements))
     if given.dtype.kind == "b" or among.dtype.kind == "b":
         raise RuntimeError("Unsupported input type encountered for isin(): Bool")
-    if given.dtype.char in RARE:
-        raise refused("isin_default_cpu", given)
+    if isinstance(test_elements, Tensor) and among.dtype.char in RARE:
+        raise refused("isin_default_cpu", among)
     return wrap(as_array(np.isin(given, among, invert=invert)))
 
 
@@ -361,6 +359,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     array = indices._array
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    dtypes.promote_types(indices.dtype, dtypes.int64)
     for size in sizes:
         if not isinstance(size, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")

@@ -764,7 +764,7 @@ def soft_margin_loss(
     if shape != input.shape:
         raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
     if not input.dtype.is_floating_point:
-        target = -target  # (some dtypes have no negative numbers)
+        -input  # noqa: B018  (some dtypes have no negative numbers)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
         raise RuntimeError(
             f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"

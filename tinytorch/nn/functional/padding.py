@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
-from tinytorch.kernels.dtypes import RARE
 from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.nn.resample import borders
 from tinytorch.ops.rearrange import constant_pad

@@ -24,7 +24,7 @@ from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
-from tinytorch.ops.linalg.solve import check_floating, check_matrix, check_system
+from tinytorch.ops.linalg.solve import check_matrix, check_system
 from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
@@ -522,6 +522,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     check_tensor(other, "dist", "other", 2)
     x, y = _alike(input, other)
     if not x.dtype.is_floating_point:
+        x - y  # (some dtypes have no difference)
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {x.dtype.tensor_name} instead."
         )
