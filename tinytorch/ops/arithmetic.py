@@ -80,16 +80,19 @@ def _of_floats(name: str, ufunc: Any) -> Any:
 
 def _factor(value: Any, x: Any) -> Any:
     """Return a number as the kernels multiply by it: in the dtype of `x`, as PyTorch's scalars."""
-    return value if x.dtype.kind == "f" else np.asarray(value).astype(x.dtype)
+    if x.dtype.kind == "f":
+        return value
+    return np.asarray(limits.fits(value, dtypes.from_numpy_dtype(x.dtype))).astype(x.dtype)
 
 
 def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     """Return `_alike` of operands, some of them None; numbers as 0-d tensors of the common dtype."""
     given = _alike(x, *bounds)
-    dtype = given[0].dtype.numpy
-    return [
-        each if each is None or isinstance(each, Tensor) else wrap(np.asarray(each).astype(dtype)) for each in given
-    ]
+    kind = given[0].dtype
+    for k, each in enumerate(given):
+        if each is not None and not isinstance(each, Tensor):
+            given[k] = wrap(np.asarray(limits.fits(each, kind)).astype(kind.numpy))
+    return given
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -655,8 +658,8 @@ def check_fits(x: Any, *values: Any) -> Any:
 
 def _bound(value: Any, x: Any) -> Any:
     """Return a bound in the dtype of `x`; NumPy would widen bfloat16 with a Python number."""
-    if type(value) in _REAL and x.dtype.kind in FLOATS:
-        check_fits(x, value)
+    if type(value) in _REAL:
+        value = check_fits(x, value)
     return np.asarray(value).astype(x.dtype) if x.dtype.kind == "V" else value
 
 

@@ -16,6 +16,7 @@ from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.ops.arguments import check_tensor, refused
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _fitting, _scalar, _wrapped
+from tinytorch.ops.limits import fits
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import embed, expand, reshape
 from tinytorch.ops.writing import writing
@@ -232,7 +233,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         common = dtypes.result_dtype(*ranked)
         for i, each in enumerate(pair):
             if not isinstance(each, Tensor):
-                pair[i] = wrap(np.asarray(each).astype(common.numpy))
+                number = each if common.is_floating_point else fits(each, common)
+                pair[i] = wrap(np.asarray(number).astype(common.numpy))
             elif each.dtype is not common:
                 pair[i] = each.to(common)
     try:
